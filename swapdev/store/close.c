@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Closing: a slot's runs become objects.
+ *
+ *   pick (staging.lock) -> OPEN to CLOSING
+ *   shared unit lock:      note the generation, compress every run
+ *   exclusive unit lock:   same generation -> words to ids, slot header free
+ *                          changed         -> drop the objects, slot OPEN again
+ */
+#include "store_internal.h"
+
+static bool slot_is_due(const struct store *store, const struct slot *slot, uint64_t now_ns)
+{
+	uint32_t granules = atomic_load_explicit(&slot->granules, memory_order_relaxed);
+
+	return granules == store->unit_granules || atomic_load_explicit(&store->staging.wanted, memory_order_relaxed) ||
+	       atomic_load_explicit(&store->staging.flush, memory_order_relaxed) ||
+	       now_ns - atomic_load_explicit(&slot->last_write_ns, memory_order_relaxed) >= SLOT_QUIET_NS;
+}
+
+/* Is a better to close than b: complete ones first, then the one longest without a write. */
+static bool slot_goes_before(const struct store *store, const struct slot *a, const struct slot *b)
+{
+	bool a_complete = atomic_load_explicit(&a->granules, memory_order_relaxed) == store->unit_granules;
+	bool b_complete = atomic_load_explicit(&b->granules, memory_order_relaxed) == store->unit_granules;
+
+	if (a_complete != b_complete)
+		return a_complete;
+	return atomic_load_explicit(&a->last_write_ns, memory_order_relaxed) <
+	       atomic_load_explicit(&b->last_write_ns, memory_order_relaxed);
+}
+
+static int pick_slot(struct store *store)
+{
+	struct staging *staging = &store->staging;
+	uint64_t now_ns = clock_ns();
+	int best = -1;
+
+	pthread_mutex_lock(&staging->lock);
+	for (unsigned i = 0; i < store->image.super->slots; i++) {
+		const struct slot *slot = &staging->slot[i];
+
+		/* Writers may have stamped it after now_ns: not due then, and not long ago either. */
+		if (slot->state != SLOT_OPEN || !slot_is_due(store, slot, now_ns))
+			continue;
+		if (best < 0 || slot_goes_before(store, slot, &staging->slot[best]))
+			best = (int)i;
+	}
+	if (best >= 0)
+		staging->slot[best].state = SLOT_CLOSING;
+	pthread_mutex_unlock(&staging->lock);
+	return best;
+}
+
+uint64_t close_next_due_ns(struct store *store)
+{
+	uint64_t now_ns = clock_ns(), least = UINT64_MAX;
+
+	for (unsigned i = 0; i < store->image.super->slots; i++) {
+		const struct slot *slot = &store->staging.slot[i];
+		uint64_t quiet_ns;
+
+		if (slot->state != SLOT_OPEN)
+			continue;
+		quiet_ns = now_ns - atomic_load_explicit(&slot->last_write_ns, memory_order_relaxed);
+		if ((int64_t)quiet_ns < 0)
+			quiet_ns = 0;
+		if (slot_is_due(store, slot, now_ns) || quiet_ns >= SLOT_QUIET_NS)
+			return 0;
+		if (SLOT_QUIET_NS - quiet_ns < least)
+			least = SLOT_QUIET_NS - quiet_ns;
+	}
+	return least;
+}
+
+static void count_closed(struct worker *worker, const struct object *object)
+{
+	unsigned order = order_of_bytes(object->count * GRANULE_BYTES);
+
+	stats_count(&worker->stats->closed_objects[order], 1);
+	stats_count(&worker->stats->closed_bytes[order], object->count * GRANULE_BYTES);
+	stats_count(&worker->stats->closed_stored_bytes[order], object->stored_bytes);
+}
+
+/* Compresses every run of the slot, under the shared unit lock. Returns the number of runs, or -errno with none left over. */
+static int compress_runs(struct store *store, struct worker *worker, unsigned slot, uint64_t unit)
+{
+	struct object_writer writer = {
+		.store = store,
+		.encoder = encoder_acquire(&worker->encoder),
+		.payload = worker->payload,
+		.stage_ns = worker->stats->stage_ns,
+		.slice_ns = &worker->slice_ns,
+		.class = ROOM_OLD,
+	};
+	uint64_t start = unit << store->unit_order, at = start, end = start + store->unit_granules;
+	int runs = 0, result = 0;
+
+	if (end > store_granules(store))
+		end = store_granules(store);
+	while (at < end && result == 0) {
+		map_word word;
+		uint32_t count = map_run(store, at, (uint32_t)(end - at), &word);
+		struct closed_run *run = &worker->run[runs];
+		struct object object;
+
+		if (word == map_word_slot(slot)) {
+			const uint8_t *plain = slot_data(store, slot) + ((at - start) << GRANULE_SHIFT);
+
+			run->first = (uint32_t)at;
+			run->count = count;
+			result = object_create(&writer, at, count, count, plain, &run->id, &object);
+			if (result == 0) {
+				runs++;
+				count_closed(worker, &object);
+			}
+		}
+		at += count;
+	}
+	encoder_release(&worker->encoder);
+	while (result < 0 && runs > 0) {
+		if (worker->run[--runs].id != MAP_HOLE)
+			object_free(store, worker->run[runs].id);
+	}
+	return result < 0 ? result : runs;
+}
+
+static void publish_runs(struct store *store, struct worker *worker, int runs)
+{
+	for (int i = 0; i < runs; i++) {
+		const struct closed_run *run = &worker->run[i];
+
+		map_replace(store, run->first, run->count, run->id);
+		hook(HOOK_CLOSE_WORD);
+	}
+}
+
+static void drop_runs(struct store *store, struct worker *worker, int runs)
+{
+	for (int i = 0; i < runs; i++) {
+		if (worker->run[i].id != MAP_HOLE)
+			object_free(store, worker->run[i].id);
+	}
+	stats_count(&worker->stats->closed_dropped, 1);
+}
+
+static void slot_done(struct store *store, unsigned index, bool empty)
+{
+	struct staging *staging = &store->staging;
+
+	pthread_mutex_lock(&staging->lock);
+	staging->slot[index].state = empty ? SLOT_FREE : SLOT_OPEN;
+	if (empty) {
+		staging->free++;
+		atomic_store_explicit(&staging->wanted, 0, memory_order_relaxed);
+		pthread_cond_broadcast(&staging->slot_free);
+	}
+	pthread_mutex_unlock(&staging->lock);
+}
+
+/* Returns 0, or -ENOSPC when there was no room for the objects. */
+static int close_slot(struct store *store, struct worker *worker, unsigned index)
+{
+	struct slot *slot = &store->staging.slot[index];
+	uint64_t unit = atomic_load_explicit(&store->image.slots[index].unit, memory_order_relaxed);
+	uint64_t begin_ns = worker->slice_ns = clock_ns();
+	uint32_t generation;
+	bool empty;
+	int runs;
+
+	unit_lock_shared(store, unit);
+	stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
+	generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
+	runs = compress_runs(store, worker, index, unit);
+	unit_unlock(store, unit);
+
+	unit_lock_exclusive(store, unit);
+	stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
+	if (runs >= 0 && generation == atomic_load_explicit(&slot->generation, memory_order_relaxed))
+		publish_runs(store, worker, runs);
+	else if (runs > 0)
+		drop_runs(store, worker, runs);
+	hook(HOOK_CLOSE_WORDS);
+	empty = atomic_load_explicit(&slot->granules, memory_order_relaxed) == 0;
+	if (empty)
+		atomic_store_explicit(&store->image.slots[index].unit, SLOT_UNIT_NONE, memory_order_release);
+	unit_unlock(store, unit);
+
+	slot_done(store, index, empty);
+	stage_end(&worker->stats->stage_ns[STATS_POOL], &worker->slice_ns);
+	hist_record(&worker->stats->close_ns, worker->slice_ns - begin_ns);
+	return runs < 0 ? runs : 0;
+}
+
+bool close_step(struct store *store, struct worker *worker)
+{
+	int slot = pick_slot(store);
+
+	if (slot < 0)
+		return false;
+	atomic_store(&store->starved, close_slot(store, worker, (unsigned)slot) < 0);
+	return true;
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Requests: write into a slot, read from wherever the words point, discard.
+ *
+ *   write   exclusive: copy into the unit's slot, store words, acknowledged
+ *           no slot free: small ones become an object at once, others wait
+ *   read    shared:    holes, slots, frames
+ *   discard exclusive: store words
+ */
+#include "store_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool range_is_valid(const struct store *store, uint64_t granule, uint32_t count)
+{
+	uint64_t granules = store_granules(store);
+
+	return count && granule < granules && count <= granules - granule &&
+	       unit_of(store, granule) == unit_of(store, granule + count - 1);
+}
+
+static void begin(struct store_io *io, enum stats_kind kind)
+{
+	io->kind = kind;
+	io->slice_ns = clock_ns();
+}
+
+static void stage(struct store_io *io, enum stats_stage stage)
+{
+	stage_end(&io->stats->stage_ns[io->kind][stage], &io->slice_ns);
+}
+
+static bool range_has_hole(const struct store *store, uint64_t granule, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		map_word word = map_load(store, granule + i);
+
+		if (word == MAP_HOLE || word == MAP_LOST)
+			return true;
+	}
+	return false;
+}
+
+static void copy_into_slot(struct store_io *io, unsigned index, uint64_t granule, uint32_t count, const void *data)
+{
+	struct store *store = io->store;
+	struct slot *slot = &store->staging.slot[index];
+	uint64_t within = granule & (store->unit_granules - 1);
+
+	memcpy(slot_data(store, index) + (within << GRANULE_SHIFT), data, count * GRANULE_BYTES);
+	hook(HOOK_SLOT_COPY);
+	stage(io, STATS_COPY);
+	atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);
+	map_replace(store, granule, count, map_word_slot(index));
+	atomic_store_explicit(&slot->last_write_ns, io->slice_ns, memory_order_relaxed);
+	hook(HOOK_SLOT_WORDS);
+}
+
+/* The write's slot, found or taken, or -1. Unit lock, exclusive. */
+static int find_or_take_slot(struct store *store, uint64_t unit)
+{
+	int slot = staging_find(store, unit);
+
+	return slot >= 0 ? slot : staging_take(store, unit);
+}
+
+/* Returns 0, -EAGAIN (no slot), -ENOSPC. */
+static int write_staged(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+{
+	struct store *store = io->store;
+	uint64_t unit = unit_of(store, granule);
+	bool complete;
+	int slot;
+
+	unit_lock_exclusive(store, unit);
+	stage(io, STATS_WAIT);
+	if (!room_admits(store) && range_has_hole(store, granule, count)) {
+		unit_unlock(store, unit);
+		return -ENOSPC;
+	}
+	slot = find_or_take_slot(store, unit);
+	if (slot < 0) {
+		unit_unlock(store, unit);
+		return -EAGAIN;
+	}
+	copy_into_slot(io, (unsigned)slot, granule, count, data);
+	complete = atomic_load_explicit(&store->staging.slot[slot].granules, memory_order_relaxed) ==
+		   store->unit_granules;
+	unit_unlock(store, unit);
+	atomic_store_explicit(&store->last_write_ns, io->slice_ns, memory_order_relaxed);
+	if (complete)
+		staging_wake(store);
+	stage(io, STATS_POOL);
+	return 0;
+}
+
+static int write_direct(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+{
+	struct store *store = io->store;
+	uint64_t unit = unit_of(store, granule);
+	const struct object_writer writer = {
+		.store = store,
+		.encoder = encoder_acquire(&io->encoder),
+		.payload = io->payload,
+		.stage_ns = io->stats->stage_ns[STATS_WRITE],
+		.slice_ns = &io->slice_ns,
+		.class = ROOM_NEW,
+	};
+	struct object object;
+	uint32_t id;
+	int result = object_create(&writer, granule, count, count, data, &id, &object);
+
+	encoder_release(&io->encoder);
+	if (result < 0)
+		return result;
+	unit_lock_exclusive(store, unit);
+	stage(io, STATS_WAIT);
+	map_replace(store, granule, count, id);
+	hook(HOOK_DIRECT_WORDS);
+	unit_unlock(store, unit);
+	stats_count(&io->stats->direct_objects, 1);
+	atomic_store_explicit(&store->last_write_ns, io->slice_ns, memory_order_relaxed);
+	stage(io, STATS_POOL);
+	staging_want(store);
+	return 0;
+}
+
+/* Lets the janitor win room; false: the time is up or there is nothing to win. */
+static bool wait_for_room(struct store_io *io, uint64_t begin_ns)
+{
+	struct store *store = io->store;
+	const struct timespec pause = {.tv_nsec = 2000000};
+
+	stats_count(&io->stats->room_waits, 1);
+	if (!store->started)
+		return store_step(store, true);
+	if (!janitor_has_later_work(store) || clock_ns() - begin_ns >= PRESSURE_WAIT_NS)
+		return false;
+	staging_wake(store);
+	nanosleep(&pause, NULL);
+	return true;
+}
+
+/* Lets a worker close a slot; false: the time is up, or slots cannot be closed for want of room. */
+static bool wait_for_slot(struct store_io *io, uint64_t begin_ns)
+{
+	struct store *store = io->store;
+	uint64_t waited_ns = clock_ns() - begin_ns;
+
+	stats_count(&io->stats->slot_waits, 1);
+	/* Nobody else will close one. */
+	if (!store->started)
+		return store_step(store, true);
+	if (staging_wait(store))
+		return true;
+	return waited_ns < (atomic_load(&store->starved) ? PRESSURE_WAIT_NS : WRITE_WAIT_NS);
+}
+
+static int write_until_done(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+{
+	uint64_t begin_ns = io->slice_ns;
+	int result;
+
+	for (;;) {
+		result = write_staged(io, granule, count, data);
+		if (result == -EAGAIN && count * GRANULE_BYTES < DIRECT_MAX_BYTES)
+			result = write_direct(io, granule, count, data);
+		if (result == 0)
+			return 0;
+		if (result == -ENOSPC && !wait_for_room(io, begin_ns))
+			return -ENOSPC;
+		if (result == -EAGAIN && !wait_for_slot(io, begin_ns))
+			return -ENOSPC;
+		stage(io, STATS_WAIT);
+	}
+}
+
+int store_write(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+{
+	int result;
+
+	if (!range_is_valid(io->store, granule, count))
+		return -EINVAL;
+	begin(io, STATS_WRITE);
+	result = write_until_done(io, granule, count, data);
+	if (result < 0)
+		stats_count(&io->stats->refused, 1);
+	return result;
+}
+
+static int read_object(struct store_io *io, uint64_t granule, uint32_t count, uint32_t id, uint8_t *plain)
+{
+	struct store *store = io->store;
+	const struct frame_reader reader = {
+		.decompressor = io->decompressor, .cache = &io->cache, .stats = io->stats};
+	struct object object;
+	int result = -EIO;
+
+	if (id < store->image.records_max)
+		record_read(&store->image.records[id], &object);
+	/* Recovery has checked it; a word or record that was damaged since must still not lead anywhere else. */
+	if (id < store->image.records_max && object_is_sane(store, &object) && granule >= object.first &&
+		granule + count <= (uint64_t)object.first + object.count) {
+		stats_count(&io->stats->read_asked_bytes, count * GRANULE_BYTES);
+		result = frame_read(&reader, id, &object, object_payload(store, &object),
+			(uint32_t)(granule - object.first), count, plain);
+	} else {
+		memset(plain, 0, count * GRANULE_BYTES);
+		stats_count(&io->stats->bad_frames, 1);
+	}
+	stage(io, STATS_CODEC);
+	return result;
+}
+
+static int read_run(struct store_io *io, uint64_t granule, uint32_t count, map_word word, uint8_t *plain)
+{
+	struct store *store = io->store;
+	uint64_t bytes = count * GRANULE_BYTES, within = granule & (store->unit_granules - 1);
+	unsigned slot = map_word_slot_index(word);
+
+	if (map_word_is_object(word))
+		return read_object(io, granule, count, word, plain);
+	if (map_word_is_slot(word) && slot < store->image.super->slots)
+		memcpy(plain, slot_data(store, slot) + (within << GRANULE_SHIFT), bytes);
+	else
+		memset(plain, 0, bytes);
+	stage(io, STATS_COPY);
+	if (word == MAP_HOLE || (map_word_is_slot(word) && slot < store->image.super->slots))
+		return 0;
+	stats_count(&io->stats->bad_frames, 1);
+	return -EIO;
+}
+
+int store_read(struct store_io *io, uint64_t granule, uint32_t count, void *data)
+{
+	struct store *store = io->store;
+	uint64_t unit = unit_of(store, granule), end = granule + count;
+	uint8_t *plain = data;
+	int result = 0;
+
+	if (!range_is_valid(store, granule, count))
+		return -EINVAL;
+	begin(io, STATS_READ);
+	unit_lock_shared(store, unit);
+	stage(io, STATS_WAIT);
+	while (granule < end) {
+		map_word word;
+		uint32_t run = map_run(store, granule, (uint32_t)(end - granule), &word);
+
+		if (read_run(io, granule, run, word, plain) < 0)
+			result = -EIO;
+		plain += run * GRANULE_BYTES;
+		granule += run;
+	}
+	unit_unlock(store, unit);
+	return result;
+}
+
+int store_discard(struct store_io *io, uint64_t granule, uint32_t count)
+{
+	struct store *store = io->store;
+	uint64_t unit = unit_of(store, granule);
+
+	if (!range_is_valid(store, granule, count))
+		return -EINVAL;
+	begin(io, STATS_DISCARD);
+	unit_lock_exclusive(store, unit);
+	stage(io, STATS_WAIT);
+	map_replace(store, granule, count, MAP_HOLE);
+	hook(HOOK_DISCARD);
+	unit_unlock(store, unit);
+	atomic_store_explicit(&store->last_write_ns, io->slice_ns, memory_order_relaxed);
+	stage(io, STATS_POOL);
+	/* What became empty goes back to the system even if nothing else ever happens. */
+	staging_wake(store);
+	return 0;
+}

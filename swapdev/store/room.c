@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * Room: ready arena and ready records, made ahead of need, within the limit.
+ *
+ *   limit  |<------- used by extents ------->|<- free, in holes ->|<- headroom ->|
+ *
+ * New data is admitted while extents, records and the headroom fit under the
+ * limit. The headroom, (slots + compression threads) units, is what closing,
+ * rewriting and moving need in the worst case; the last chunks of it (one
+ * largest extent) are left to moving alone, which gives back more than it takes.
+ */
+#include "store_internal.h"
+
+#include <errno.h>
+
+#define ROOM_WAIT_NS (50 * UINT64_C(1000000))
+
+static uint64_t largest_extent_lines(uint32_t unit_bytes)
+{
+	return pool_lines(frame_payload_max_bytes(unit_bytes));
+}
+
+uint32_t room_want_chunks(uint32_t unit_bytes)
+{
+	return (uint32_t)((largest_extent_lines(unit_bytes) + POOL_CHUNK_LINES - 1) / POOL_CHUNK_LINES);
+}
+
+static uint64_t room_limit(const struct store *store)
+{
+	return atomic_load_explicit(&store->image.super->limit_bytes, memory_order_relaxed);
+}
+
+/* As many as slots and threads can ask for at once, and an eighth of a group. */
+static uint32_t ids_reserve(const struct store *store)
+{
+	const struct superblock *super = store->image.super;
+
+	return (super->slots + super->compress_threads + super->io_threads) * store->unit_granules + IDS_GROUP / 8;
+}
+
+/* Every granule in a slot may become an object of its own: ids for them, or room for one more group. */
+static bool room_has_ids(const struct store *store, uint64_t room_bytes)
+{
+	uint32_t needed = ids_reserve(store) - IDS_GROUP / 8;
+	uint32_t free_ids = atomic_load_explicit(&store->ids.free_ready, memory_order_relaxed);
+
+	return free_ids >= needed || gauge_get(&store->gauges->extent_bytes) + IDS_GROUP_BYTES <= room_bytes;
+}
+
+bool room_admits(struct store *store)
+{
+	uint64_t limit = room_limit(store);
+	uint64_t fixed = atomic_load_explicit(&store->headroom_bytes, memory_order_relaxed) +
+			 gauge_get(&store->gauges->records_ready_bytes);
+
+	if (limit == UINT64_MAX)
+		return true;
+	return limit > fixed && gauge_get(&store->gauges->extent_bytes) <= limit - fixed && room_has_ids(store, limit - fixed);
+}
+
+void room_update_gauges(struct store *store)
+{
+	struct pool_usage usage;
+
+	pool_usage(&store->pool, &usage);
+	/* Once everything fits under the limit again, the limit is the ceiling for good. */
+	if (usage.ready_bytes + ids_ready_bytes(&store->ids) + gauge_get(&store->headroom_bytes) <= room_limit(store))
+		atomic_store_explicit(&store->ceiling_floor_bytes, 0, memory_order_relaxed);
+	atomic_store_explicit(&store->gauges->arena_ready_bytes, usage.ready_bytes, memory_order_relaxed);
+	atomic_store_explicit(&store->gauges->arena_empty_bytes, usage.empty_bytes, memory_order_relaxed);
+	atomic_store_explicit(
+		&store->gauges->records_ready_bytes, ids_ready_bytes(&store->ids), memory_order_relaxed);
+}
+
+/*
+ * What the ready bytes may come to. A limit that was set below what is stored
+ * cannot keep acknowledged writes in slots from being closed: until enough was
+ * freed, what was stored then and the headroom are the ceiling.
+ */
+static uint64_t room_ceiling(const struct store *store)
+{
+	uint64_t limit = room_limit(store), floor = gauge_get(&store->ceiling_floor_bytes);
+
+	return floor > limit ? floor : limit;
+}
+
+void room_set_floor(struct store *store)
+{
+	const struct superblock *super = store->image.super;
+	uint64_t headroom = gauge_get(&store->headroom_bytes), records = ids_ready_bytes(&store->ids), floor = 0;
+	struct pool_usage usage;
+
+	pool_usage(&store->pool, &usage);
+	/* What was admitted rightly is at most this: its slots may have been closed since, into their part of the headroom. */
+	if (usage.used_bytes + records + headroom - (uint64_t)super->slots * super->unit_bytes > room_limit(store))
+		floor = usage.ready_bytes + records + headroom +
+			2 * room_want_chunks(super->unit_bytes) * POOL_CHUNK_BYTES;
+	atomic_store_explicit(&store->ceiling_floor_bytes, floor, memory_order_relaxed);
+}
+
+static bool room_may_grow(struct store *store, uint64_t bytes, enum room_class class)
+{
+	uint64_t limit = room_ceiling(store), ready;
+	struct pool_usage usage;
+
+	if (limit == UINT64_MAX)
+		return true;
+	pool_usage(&store->pool, &usage);
+	ready = usage.ready_bytes + ids_ready_bytes(&store->ids) + bytes;
+	if (class != ROOM_MOVE)
+		ready += room_want_chunks(store->image.super->unit_bytes) * POOL_CHUNK_BYTES;
+	return ready <= limit;
+}
+
+static bool grow_ids(struct store *store, enum room_class class)
+{
+	uint32_t free_ids = atomic_load_explicit(&store->ids.free_ready, memory_order_relaxed);
+
+	if (free_ids >= ids_reserve(store) || !room_may_grow(store, IDS_GROUP_BYTES, class))
+		return false;
+	return ids_grow(&store->ids) == 0;
+}
+
+static bool grow_arena(struct store *store, enum room_class class)
+{
+	struct pool_usage usage;
+	uint32_t chunk;
+	int result;
+
+	pool_usage(&store->pool, &usage);
+	if (usage.empty_bytes >= store->image.super->reserve_bytes &&
+		pool_longest(&store->pool) >= largest_extent_lines(store->image.super->unit_bytes))
+		return false;
+	if (!room_may_grow(store, POOL_CHUNK_BYTES, class))
+		return false;
+	chunk = pool_grow_begin(&store->pool, room_want_chunks(store->image.super->unit_bytes));
+	if (chunk == UINT32_MAX)
+		return false;
+	result = image_populate(&store->image, store->image.arena + chunk * POOL_CHUNK_BYTES, POOL_CHUNK_BYTES);
+	pool_grow_end(&store->pool, chunk, result == 0);
+	return result == 0;
+}
+
+bool room_grow_step(struct store *store, enum room_class class)
+{
+	bool grown = grow_ids(store, class);
+
+	grown |= grow_arena(store, class);
+	if (grown)
+		room_update_gauges(store);
+	return grown;
+}
+
+/* Wakes the growth thread; without one, grows here. True when waiting or trying again makes sense. */
+static bool growth_ask(struct store *store, enum room_class class)
+{
+	if (!store->growth_started)
+		return room_grow_step(store, class);
+	pthread_mutex_lock(&store->growth.lock);
+	if (!store->growth.asked) {
+		store->growth.asked = true;
+		pthread_cond_signal(&store->growth.wanted);
+	}
+	pthread_mutex_unlock(&store->growth.lock);
+	return true;
+}
+
+static void growth_wait(struct store *store, uint64_t deadline_ns)
+{
+	const struct timespec deadline = {
+		.tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+
+	if (!store->growth_started)
+		return;
+	pthread_mutex_lock(&store->growth.lock);
+	if (store->growth.asked)
+		pthread_cond_timedwait(&store->growth.grown, &store->growth.lock, &deadline);
+	pthread_mutex_unlock(&store->growth.lock);
+}
+
+uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class)
+{
+	uint64_t line = pool_alloc(&store->pool, lines), deadline_ns;
+
+	/* The reserve is being eaten: tell the growth thread before anybody has to wait. */
+	if (line != POOL_NONE && store->growth_started && pool_empty_bytes(&store->pool) < store->image.super->reserve_bytes)
+		growth_ask(store, class);
+	if (line != POOL_NONE)
+		return line;
+	deadline_ns = clock_ns() + ROOM_WAIT_NS;
+	while (line == POOL_NONE && room_may_grow(store, POOL_CHUNK_BYTES, class) && clock_ns() < deadline_ns) {
+		/* Moving may take the last chunks, which the growth thread leaves alone. */
+		if (class == ROOM_MOVE ? !room_grow_step(store, class) : !growth_ask(store, class))
+			break;
+		if (class != ROOM_MOVE)
+			growth_wait(store, deadline_ns);
+		line = pool_alloc(&store->pool, lines);
+	}
+	return line;
+}
+
+uint32_t room_alloc_id(struct store *store)
+{
+	uint64_t deadline_ns = clock_ns() + ROOM_WAIT_NS;
+	uint32_t id = ids_alloc(&store->ids);
+
+	while (!id && clock_ns() < deadline_ns && growth_ask(store, ROOM_OLD)) {
+		growth_wait(store, deadline_ns);
+		id = ids_alloc(&store->ids);
+	}
+	return id;
+}
+
+static bool punch_chunk(struct store *store, struct worker *worker)
+{
+	uint32_t chunk = pool_punch_begin(&store->pool);
+	int result;
+
+	if (chunk == UINT32_MAX)
+		return false;
+	result = image_punch(&store->image, store->image.arena + chunk * POOL_CHUNK_BYTES, POOL_CHUNK_BYTES);
+	pool_punch_end(&store->pool, chunk, result == 0);
+	if (result == 0)
+		stats_count(&worker->stats->punched_bytes, POOL_CHUNK_BYTES);
+	return result == 0;
+}
+
+bool room_punch_step(struct store *store, struct worker *worker, uint64_t keep_bytes)
+{
+	bool punched = false;
+
+	if (pool_empty_bytes(&store->pool) >= keep_bytes + POOL_CHUNK_BYTES)
+		punched = punch_chunk(store, worker);
+	if (!punched)
+		punched = ids_shrink(&store->ids);
+	if (punched)
+		room_update_gauges(store);
+	return punched;
+}
+
+static void *growth_main(void *argument)
+{
+	struct store *store = argument;
+	struct growth *growth = &store->growth;
+
+	pthread_mutex_lock(&growth->lock);
+	while (!atomic_load(&store->stopping)) {
+		if (!growth->asked) {
+			pthread_cond_wait(&growth->wanted, &growth->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&growth->lock);
+		while (!atomic_load(&store->stopping) && room_grow_step(store, ROOM_OLD)) {
+			pthread_mutex_lock(&growth->lock);
+			pthread_cond_broadcast(&growth->grown);
+			pthread_mutex_unlock(&growth->lock);
+		}
+		pthread_mutex_lock(&growth->lock);
+		growth->asked = false;
+		pthread_cond_broadcast(&growth->grown);
+	}
+	pthread_mutex_unlock(&growth->lock);
+	return NULL;
+}
+
+int growth_start(struct store *store)
+{
+	int result = -thread_create(&store->growth.thread, growth_main, store, "fs-growth");
+
+	store->growth_started = result == 0;
+	return result;
+}
+
+void growth_stop(struct store *store)
+{
+	if (!store->growth_started)
+		return;
+	pthread_mutex_lock(&store->growth.lock);
+	pthread_cond_broadcast(&store->growth.wanted);
+	pthread_cond_broadcast(&store->growth.grown);
+	pthread_mutex_unlock(&store->growth.lock);
+	pthread_join(store->growth.thread, NULL);
+	store->growth_started = false;
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Staging slots: where every write lands, and where a folio is put together again. */
+#include "store_internal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define WAIT_SLICE_NS (20 * UINT64_C(1000000))
+
+void staging_init(struct store *store)
+{
+	struct staging *staging = &store->staging;
+
+	pthread_mutex_init(&staging->lock, NULL);
+	cond_init(&staging->slot_free);
+	cond_init(&staging->work);
+	staging->free = store->image.super->slots;
+}
+
+int staging_find(const struct store *store, uint64_t unit)
+{
+	for (unsigned slot = 0; slot < store->image.super->slots; slot++) {
+		if (atomic_load_explicit(&store->image.slots[slot].unit, memory_order_relaxed) == unit)
+			return (int)slot;
+	}
+	return -1;
+}
+
+int staging_take(struct store *store, uint64_t unit)
+{
+	struct staging *staging = &store->staging;
+	unsigned slots = store->image.super->slots;
+	int taken = -1;
+
+	pthread_mutex_lock(&staging->lock);
+	for (unsigned slot = 0; slot < slots && staging->free && taken < 0; slot++) {
+		if (staging->slot[slot].state != SLOT_FREE)
+			continue;
+		taken = (int)slot;
+		staging->slot[slot].state = SLOT_OPEN;
+		/* A worker that sleeps without a date must hear that there is now one. */
+		if (staging->free-- == slots)
+			pthread_cond_signal(&staging->work);
+		atomic_store_explicit(&staging->slot[slot].last_write_ns, clock_ns(), memory_order_relaxed);
+		atomic_store_explicit(&store->image.slots[slot].unit, unit, memory_order_release);
+	}
+	pthread_mutex_unlock(&staging->lock);
+	if (taken >= 0)
+		hook(HOOK_SLOT_HEADER);
+	return taken;
+}
+
+void staging_wake(struct store *store)
+{
+	pthread_mutex_lock(&store->staging.lock);
+	pthread_cond_signal(&store->staging.work);
+	pthread_mutex_unlock(&store->staging.lock);
+}
+
+void staging_want(struct store *store)
+{
+	atomic_fetch_add_explicit(&store->staging.wanted, 1, memory_order_relaxed);
+	staging_wake(store);
+}
+
+bool staging_wait(struct store *store)
+{
+	uint64_t deadline_ns = clock_ns() + WAIT_SLICE_NS;
+	const struct timespec deadline = {
+		.tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+	struct staging *staging = &store->staging;
+	bool free;
+
+	pthread_mutex_lock(&staging->lock);
+	if (!staging->free && !atomic_load(&store->stopping)) {
+		atomic_fetch_add_explicit(&staging->wanted, 1, memory_order_relaxed);
+		pthread_cond_signal(&staging->work);
+		pthread_cond_timedwait(&staging->slot_free, &staging->lock, &deadline);
+	}
+	free = staging->free > 0;
+	pthread_mutex_unlock(&staging->lock);
+	return free;
+}

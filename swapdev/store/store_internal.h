@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the files of the store share.
+ *
+ * Lock order (each list is complete; never take to the left of what you hold):
+ *
+ *   unit lock (one at a time) -> staging.lock | pool.lock | ids.lock   (leaves)
+ *
+ * Unit lock, shared:    look up, copy from a slot, decode, compress a slot, allocate.
+ * Unit lock, exclusive: copy into a slot, store words, replace `place`, free.
+ *                       Nobody compresses, decodes, allocates, waits or does I/O under it.
+ *
+ * Threads: I/O threads (struct store_io each), compression threads (struct
+ * worker each), one growth thread, one control thread. One compression thread
+ * at a time is the janitor (janitor.lock, trylock only).
+ */
+#ifndef STORE_INTERNAL_H
+#define STORE_INTERNAL_H
+
+#include "clock.h"
+#include "codec.h"
+#include "frame.h"
+#include "ids.h"
+#include "image.h"
+#include "pool.h"
+#include "stats.h"
+#include "store.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define UNIT_LOCKS 1024
+
+/* A request below this that finds neither its unit's slot nor a free one becomes an object at once. */
+#define DIRECT_MAX_BYTES (64 * KIB)
+/* A unit not written to for so long is closed. */
+#define SLOT_QUIET_NS (50 * UINT64_C(1000000))
+/* How long a write may wait for a free slot before it is refused: forever, but for a defect. */
+#define WRITE_WAIT_NS (10 * UINT64_C(1000000000))
+/* How long it may wait for the janitor to win room from dead granules and holes. */
+#define PRESSURE_WAIT_NS (500 * UINT64_C(1000000))
+
+struct unit_lock {
+	pthread_rwlock_t lock;
+} __attribute__((aligned(CACHE_LINE_BYTES)));
+
+/*
+ * One staging slot's private side.
+ *
+ *   FREE --(write takes it)--> OPEN --(worker)--> CLOSING --(published)--> FREE
+ *                                ^                   |
+ *                                +--(it changed)-----+
+ */
+enum slot_state {
+	SLOT_FREE,
+	SLOT_OPEN,
+	SLOT_CLOSING,
+};
+
+struct slot {
+	enum slot_state state;	       /* staging.lock */
+	_Atomic uint32_t granules;     /* words that name it; changed under the unit lock, exclusive */
+	_Atomic uint32_t generation;   /* likewise: every change of bytes or words */
+	_Atomic uint64_t last_write_ns; /* likewise */
+} __attribute__((aligned(CACHE_LINE_BYTES)));
+
+struct staging {
+	pthread_mutex_t lock;
+	pthread_cond_t slot_free;    /* I/O threads wait here, bounded */
+	pthread_cond_t work;	     /* compression threads wait here */
+	struct slot slot[STORE_SLOTS_MAX];
+	unsigned free;		     /* lock: slots in SLOT_FREE */
+	_Atomic unsigned wanted;     /* writes that found no slot since one was last freed */
+	_Atomic bool flush;	     /* close every open slot, quiet or not */
+};
+
+/* The codec contexts of one thread; replaced by the control thread when no one uses them. */
+struct encoder {
+	struct compressor *compressor;
+	unsigned frame_order;
+};
+
+/* A thread's encoder, guarded like a hazard pointer: the control thread frees what is neither current nor in use. */
+struct encoder_slot {
+	_Atomic(struct encoder *) current;
+	_Atomic(struct encoder *) in_use;
+	size_t src_max_bytes; /* largest frame this thread will compress, beside the frame size */
+};
+
+struct store_io {
+	struct store *store;
+	unsigned index;
+	struct stats_io *stats;
+	enum stats_kind kind; /* of the request in execution: where stage times go */
+	struct encoder_slot encoder;
+	struct decompressor *decompressor;
+	struct frame_cache cache;
+	uint8_t *payload; /* room for one direct object */
+	uint64_t slice_ns; /* clock at the last stage border */
+} __attribute__((aligned(CACHE_LINE_BYTES)));
+
+/* One run of a slot that became an object. */
+struct closed_run {
+	uint32_t first;
+	uint32_t count;
+	uint32_t id; /* MAP_HOLE: the run was zeros */
+};
+
+struct worker {
+	struct store *store;
+	unsigned index;
+	pthread_t thread;
+	struct stats_worker *stats;
+	struct encoder_slot encoder;
+	struct decompressor *decompressor;
+	uint8_t *payload;	  /* scratch: compression output */
+	struct closed_run *run;	  /* unit granules of them */
+	uint64_t slice_ns;
+	uint64_t cpu_base_ns; /* of the threads that were this worker before */
+} __attribute__((aligned(CACHE_LINE_BYTES)));
+
+struct janitor {
+	pthread_mutex_t lock;	  /* trylock; its holder owns the rest */
+	uint8_t *plain;		  /* scratch: one unit, decoded for rewriting */
+	uint32_t rewrite_cursor;  /* id */
+	uint32_t rewrite_share;	  /* objects at most this live (of 256) are rewritten in this pass; 0: no pass */
+	bool rewrite_won;	  /* this pass has rewritten something */
+	_Atomic uint64_t rewrite_useless_dead; /* dead bytes when a pass won nothing; JANITOR_ANY: none such */
+	uint32_t *victims;	  /* chunks being emptied, ascending */
+	unsigned victim_count;
+	uint32_t move_cursor;	  /* id */
+	unsigned move_rounds;	  /* since round_busy_bytes was noted */
+	uint64_t round_busy_bytes; /* chunks in use then: ROUNDS_JUDGED rounds must end with fewer */
+	_Atomic uint64_t move_useless_used; /* bytes in use when a round won nothing; JANITOR_ANY: none such */
+};
+
+#define JANITOR_ANY UINT64_MAX
+/* Chunks emptied in one round. */
+#define VICTIMS_MAX 16
+/* Nearly full chunks give little each: so many rounds together must win a chunk. */
+#define ROUNDS_JUDGED 16
+
+struct growth {
+	pthread_t thread;
+	pthread_mutex_t lock; /* leaf */
+	pthread_cond_t wanted;
+	pthread_cond_t grown;
+	bool asked;
+};
+
+struct store {
+	struct image image;
+	struct pool pool;
+	struct ids ids;
+	struct unit_lock unit_lock[UNIT_LOCKS];
+	struct staging staging;
+	struct store_io *io;
+	struct worker *worker;
+	struct janitor janitor;
+	struct growth growth;
+	struct stats_page *stats;
+	struct stats_gauges *gauges;
+	_Atomic uint64_t seq;		/* last object's */
+	_Atomic uint64_t dead_bytes;	/* of extents: the share of granules no word names any more */
+	_Atomic uint64_t last_write_ns; /* coarse: of the last write or discard, for the janitor's pace */
+	_Atomic uint64_t headroom_bytes;
+	_Atomic uint64_t ceiling_floor_bytes; /* see room_ceiling() */
+	_Atomic bool starved; /* the last close found no room */
+	_Atomic bool compact; /* control thread: the janitor goes as far as it gets */
+	_Atomic bool stopping;
+	bool started; /* threads run */
+	unsigned workers_started;
+	bool growth_started;
+	uint32_t unit_granules;
+	unsigned unit_order;
+};
+
+/* ---- units ---- */
+
+static inline uint64_t store_granules(const struct store *store)
+{
+	return store->image.super->size_bytes >> GRANULE_SHIFT;
+}
+
+static inline uint64_t unit_of(const struct store *store, uint64_t granule)
+{
+	return granule >> store->unit_order;
+}
+
+static inline pthread_rwlock_t *unit_rwlock(struct store *store, uint64_t unit)
+{
+	/* Neighbouring units lie on different locks; multiplication spreads strides. */
+	return &store->unit_lock[(unit * UINT64_C(0x9e3779b97f4a7c15)) >> 54].lock;
+}
+_Static_assert(UNIT_LOCKS == 1 << (64 - 54), "unit_rwlock takes the top ten bits");
+
+static inline void unit_lock_shared(struct store *store, uint64_t unit)
+{
+	pthread_rwlock_rdlock(unit_rwlock(store, unit));
+}
+
+static inline void unit_lock_exclusive(struct store *store, uint64_t unit)
+{
+	pthread_rwlock_wrlock(unit_rwlock(store, unit));
+}
+
+static inline void unit_unlock(struct store *store, uint64_t unit)
+{
+	pthread_rwlock_unlock(unit_rwlock(store, unit));
+}
+
+static inline map_word map_load(const struct store *store, uint64_t granule)
+{
+	return atomic_load_explicit(&store->image.map[granule], memory_order_acquire);
+}
+
+static inline uint8_t *slot_data(const struct store *store, unsigned slot)
+{
+	return store->image.staging + (uint64_t)slot * ((uint64_t)store->unit_granules << GRANULE_SHIFT);
+}
+
+static inline void gauge_add(_Atomic uint64_t *gauge, uint64_t n)
+{
+	atomic_fetch_add_explicit(gauge, n, memory_order_relaxed);
+}
+
+static inline void gauge_sub(_Atomic uint64_t *gauge, uint64_t n)
+{
+	atomic_fetch_sub_explicit(gauge, n, memory_order_relaxed);
+}
+
+static inline uint64_t gauge_get(const _Atomic uint64_t *gauge)
+{
+	return atomic_load_explicit(gauge, memory_order_relaxed);
+}
+
+/* Adds the time since *slice to a stage and begins the next slice. */
+static inline void stage_end(uint64_t *stage_ns, uint64_t *slice_ns)
+{
+	uint64_t now = clock_ns();
+
+	stats_count(stage_ns, now - *slice_ns);
+	*slice_ns = now;
+}
+
+/* ---- room.c: arena and records, with the limit and the growth thread ---- */
+
+enum room_class {
+	ROOM_NEW,  /* data that was not there: may not use the headroom */
+	ROOM_OLD,  /* closing, rewriting */
+	ROOM_MOVE, /* compaction: may use the last of it */
+};
+
+/* May a write of new data be admitted? Any thread. */
+bool room_admits(struct store *store);
+
+/* Takes lines; POOL_NONE after a bounded wait. Under a shared unit lock or none. */
+uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class);
+uint32_t room_alloc_id(struct store *store);
+/* Grows arena or ids by one piece if the reserve or a waiter wants it. True when something was done. */
+bool room_grow_step(struct store *store, enum room_class class);
+/* Gives back what is ready and empty beyond `keep_bytes`. True when something was done. */
+bool room_punch_step(struct store *store, struct worker *worker, uint64_t keep_bytes);
+/* Largest extent an object can take, in chunks of ready room that a contiguous run needs. */
+uint32_t room_want_chunks(uint32_t unit_bytes);
+void room_update_gauges(struct store *store);
+/* A limit below what is stored was set, or found by recovery: see room_ceiling(). */
+void room_set_floor(struct store *store);
+int growth_start(struct store *store);
+void growth_stop(struct store *store);
+
+/* ---- object.c: objects and map words ---- */
+
+/*
+ * Makes an object of granules at plain: extent, payload, record. Returns its
+ * id; MAP_HOLE when all are zeros; 0 is also "no room" when *ret_error < 0.
+ * filled: how many of the granules are live. Shared unit lock or, for a
+ * direct object, none.
+ */
+struct object_writer {
+	struct store *store;
+	struct encoder *encoder;
+	uint8_t *payload;
+	uint64_t *stage_ns;
+	uint64_t *slice_ns;
+	enum room_class class;
+};
+int object_create(const struct object_writer *writer, uint64_t first, uint32_t count, uint32_t filled,
+	const uint8_t *plain, uint32_t *ret_id, struct object *ret_object);
+
+/* Frees an object that no word names: extent, id, gauges. */
+void object_free(struct store *store, uint32_t id);
+
+/* Adds an object to the gauges, or takes it off. */
+void gauges_object(struct store *store, const struct object *object, bool add);
+
+/* Extent of an object in lines; 0 for same-filled. */
+uint64_t object_lines(const struct object *object);
+
+/* Payload bytes whose granules are dead: extent x (filled - live) / filled. */
+uint64_t object_dead_bytes(const struct object *object, uint32_t live);
+
+/*
+ * Is this record one that this program could have written, for this id and
+ * this device? Everything that later code relies on is checked here.
+ */
+bool object_is_sane(const struct store *store, const struct object *object);
+
+static inline const uint8_t *object_payload(const struct store *store, const struct object *object)
+{
+	return store->image.arena + (place_offset_lines(object->place) << POOL_LINE_SHIFT);
+}
+
+/*
+ * Stores `word` into each of count map words from granule on, and takes the
+ * old words back: live counts, slots, gauges; objects that lost their last
+ * word are freed. Exclusive unit lock; one unit. For objects, word's live
+ * count grows by count.
+ */
+void map_replace(struct store *store, uint64_t granule, uint32_t count, map_word word);
+
+/* Granules from `granule` on, at most count, that have the same word. */
+uint32_t map_run(const struct store *store, uint64_t granule, uint32_t count, map_word *ret_word);
+
+/* ---- encoder.c ---- */
+
+struct encoder *encoder_acquire(struct encoder_slot *slot);
+void encoder_release(struct encoder_slot *slot);
+/* Replaces every thread's encoder. Control thread, or before threads. */
+int encoders_set(struct store *store, unsigned codec, int level, uint32_t frame_bytes);
+void encoders_destroy(struct store *store);
+/* Bytes locked by codec contexts. */
+uint64_t encoders_bytes(const struct store *store);
+
+/* ---- staging.c ---- */
+
+void staging_init(struct store *store);
+/* The slot of a unit, or -1. Under the unit's lock. */
+int staging_find(const struct store *store, uint64_t unit);
+/* Takes a free slot for the unit, or -1. Under the unit's lock, exclusive. */
+int staging_take(struct store *store, uint64_t unit);
+/* Waits a little for a free slot. False: there is none yet. No lock held. */
+bool staging_wait(struct store *store);
+/* Tells the workers that a write found no slot. */
+void staging_want(struct store *store);
+/* The slot of this unit has got all its granules, or changed from empty: wake a worker. */
+void staging_wake(struct store *store);
+
+/* ---- close.c ---- */
+
+/* Closes one slot that is due (complete, wanted, quiet; any when flushing). True when one was tried. */
+bool close_step(struct store *store, struct worker *worker);
+/* Nanoseconds until the next open slot is due; UINT64_MAX: none is open. Under staging.lock. */
+uint64_t close_next_due_ns(struct store *store);
+
+/* ---- janitor.c ---- */
+
+/* One piece of the janitor's work; false: none now, or another thread is at it. */
+bool janitor_step(struct store *store, struct worker *worker);
+/* Is there work that the present pace leaves for a quieter moment? Any thread. */
+bool janitor_has_later_work(struct store *store);
+/* What the present pace would still do, in bytes: for progress. */
+uint64_t janitor_left_bytes(struct store *store);
+/* A pass or round that won nothing is not repeated until this says so: what it depends on has changed. */
+bool janitor_rewrite_is_useless(const struct store *store);
+bool janitor_move_is_useless(const struct store *store, uint64_t used_bytes);
+int janitor_init(struct store *store);
+void janitor_deinit(struct store *store);
+
+/* ---- rewrite.c, move.c ---- */
+
+/* Rewrites the next object with few live granules. True while there is one. Janitor only. */
+bool rewrite_step(struct store *store, struct worker *worker, uint32_t share_max);
+/*
+ * Moves the next object out of the chunks being emptied: the emptiest ones or,
+ * thorough, neighbours. True when something was done. Janitor only.
+ */
+bool move_step(struct store *store, struct worker *worker, uint32_t used_share_max, bool thorough);
+
+/* ---- worker.c ---- */
+
+/* A named thread with a 128 KiB stack (a default one would be locked with all its 8 MiB). Returns 0 or a positive errno. */
+int thread_create(pthread_t *ret, void *(*main)(void *), void *argument, const char *name);
+/* Mutex and condition variables on CLOCK_MONOTONIC. */
+void cond_init(pthread_cond_t *cond);
+
+int workers_start(struct store *store);
+void workers_stop(struct store *store);
+
+/* ---- recover.c ---- */
+
+int recover(struct store *store);
+
+/* ---- publication hooks: tests stop the process between steps ---- */
+
+enum store_hook {
+	HOOK_SLOT_HEADER,  /* header written, no word yet */
+	HOOK_SLOT_COPY,	   /* bytes copied, words not yet stored */
+	HOOK_SLOT_WORDS,   /* words stored, not acknowledged */
+	HOOK_PAYLOAD,	   /* payload in its extent, no record */
+	HOOK_RECORD,	   /* record written, no word */
+	HOOK_CLOSE_WORD,   /* between the words of a closed slot */
+	HOOK_CLOSE_WORDS,  /* all words of a closed slot stored, slot not freed */
+	HOOK_DIRECT_WORDS, /* words of a direct object stored */
+	HOOK_DISCARD,	   /* words cleared */
+	HOOK_MOVE_COPY,	   /* copy at the new place complete */
+	HOOK_MOVE_PLACE,   /* place stored, old extent not freed */
+	HOOK_COUNT,
+};
+/* NULL, except in tests. */
+extern void (*store_hook)(enum store_hook hook);
+
+static inline void hook(enum store_hook point)
+{
+	if (store_hook)
+		store_hook(point);
+}
+
+#endif
