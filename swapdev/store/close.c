@@ -109,7 +109,7 @@ static int compress_runs(struct store *store, struct worker *worker, unsigned sl
 
 			run->first = (uint32_t)at;
 			run->count = count;
-			result = object_create(&writer, at, count, count, plain, &run->id, &object);
+			result = object_create(&writer, at, count, plain, &run->id, &object);
 			if (result == 0) {
 				runs++;
 				count_closed(worker, &object);

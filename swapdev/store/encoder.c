@@ -31,7 +31,7 @@ static void encoder_destroy(struct encoder *encoder)
 	free(encoder);
 }
 
-static int encoder_create(struct encoder **ret, struct codec_choice choice, uint32_t frame_bytes, size_t src_max_bytes)
+static int encoder_create(struct encoder **ret, struct codec_choice choice, size_t frame_bytes)
 {
 	struct encoder *encoder = calloc(1, sizeof(*encoder));
 	int result;
@@ -39,8 +39,7 @@ static int encoder_create(struct encoder **ret, struct codec_choice choice, uint
 	if (!encoder)
 		return -ENOMEM;
 	encoder->frame_order = order_of_bytes(frame_bytes);
-	result = compressor_create(
-		&encoder->compressor, choice, frame_bytes < src_max_bytes ? frame_bytes : src_max_bytes);
+	result = compressor_create(&encoder->compressor, choice, frame_bytes);
 	if (result < 0) {
 		free(encoder);
 		return result;
@@ -79,9 +78,11 @@ int encoders_set(struct store *store, unsigned codec, int level, uint32_t frame_
 	struct encoder *fresh[2 * STORE_THREADS_MAX];
 	int result = 0;
 
-	for (; made < count && result == 0; made += result == 0)
-		result = encoder_create(
-			&fresh[made], choice, frame_bytes, encoder_slot_at(store, made)->src_max_bytes);
+	for (; made < count && result == 0; made += result == 0) {
+		size_t most = encoder_slot_at(store, made)->frame_max_bytes;
+
+		result = encoder_create(&fresh[made], choice, frame_bytes < most ? frame_bytes : most);
+	}
 	for (unsigned i = 0; i < made; i++) {
 		if (result == 0)
 			encoder_exchange(encoder_slot_at(store, i), fresh[i]);

@@ -16,21 +16,25 @@ static uint64_t frame_seed(const struct object *object, uint32_t index, unsigned
 								    (uint64_t)object->frame_order << 28);
 }
 
-void frame_encode(struct compressor *compressor, struct object *object, const uint8_t *plain, uint8_t *payload)
+int frame_encode_from(
+	struct compressor *compressor, struct object *object, frame_fill *fill, void *arg, uint8_t *payload)
 {
-	uint32_t frames = frame_count(object->count, object->frame_order);
-	uint64_t frame_bytes = GRANULE_BYTES << object->frame_order;
-	uint64_t left = object->count * GRANULE_BYTES;
+	uint32_t frames = frame_count(object->count, object->frame_order), frame_granules = 1U << object->frame_order;
 	struct frame_entry *table = (struct frame_entry *)payload;
 	uint8_t *start = payload + frames * sizeof(*table);
 	uint32_t end = 0;
 
 	object->codec = CODEC_COPY;
 	for (uint32_t index = 0; index < frames; index++) {
-		uint64_t bytes = left < frame_bytes ? left : frame_bytes;
-		ssize_t stored = compressor_run(compressor, plain, bytes, start + end, bytes - 1);
+		uint32_t first = index * frame_granules, left = object->count - first;
+		uint32_t granules = left < frame_granules ? left : frame_granules;
+		uint64_t bytes = granules * GRANULE_BYTES;
+		const uint8_t *plain = fill(arg, first, granules);
+		ssize_t stored = plain ? compressor_run(compressor, plain, bytes, start + end, bytes - 1) : 0;
 		unsigned codec = stored > 0 ? compressor_choice(compressor).id : CODEC_COPY;
 
+		if (!plain)
+			return -EIO;
 		if (stored > 0) {
 			object->codec = (uint8_t)codec;
 		} else {
@@ -40,10 +44,21 @@ void frame_encode(struct compressor *compressor, struct object *object, const ui
 		table[index].sum = sum32(start + end, (size_t)stored, frame_seed(object, index, codec));
 		end += (uint32_t)stored;
 		table[index].end = end;
-		plain += bytes;
-		left -= bytes;
 	}
 	object->stored_bytes = (uint32_t)(frames * sizeof(*table)) + end;
+	return 0;
+}
+
+static const uint8_t *fill_from_memory(void *arg, uint32_t first, uint32_t count)
+{
+	(void)count;
+	return (const uint8_t *)arg + ((uint64_t)first << GRANULE_SHIFT);
+}
+
+void frame_encode(struct compressor *compressor, struct object *object, const uint8_t *plain, uint8_t *payload)
+{
+	/* Only read: fill_from_memory hands it back as const. */
+	frame_encode_from(compressor, object, fill_from_memory, (void *)(uintptr_t)plain, payload);
 }
 
 int frame_find(const struct object *object, const uint8_t *payload, uint32_t index, struct frame *ret)
@@ -92,7 +107,6 @@ void frame_cache_init(struct frame_cache *cache, uint8_t *area, uint64_t area_by
 	memset(cache, 0, sizeof(*cache));
 	cache->area = area;
 	cache->area_bytes = area_bytes;
-	cache->layout_bytes = area_bytes;
 }
 
 static void frame_cache_forget(struct frame_cache *cache)
@@ -103,7 +117,7 @@ static void frame_cache_forget(struct frame_cache *cache)
 
 static uint8_t *frame_cache_data(const struct frame_cache *cache, unsigned entry)
 {
-	return cache->area + entry * (cache->layout_bytes / FRAME_CACHE_ENTRIES);
+	return cache->area + entry * (cache->area_bytes / FRAME_CACHE_ENTRIES);
 }
 
 /* Returns the decoded frame, or NULL. */
@@ -122,13 +136,11 @@ static const uint8_t *frame_cache_lookup(struct frame_cache *cache, uint32_t id,
 /* The entry to decode into; it stays empty until the caller has filled it. */
 static unsigned frame_cache_victim(struct frame_cache *cache, uint32_t plain_bytes)
 {
-	uint64_t area_bytes = atomic_load_explicit(&cache->area_bytes, memory_order_acquire);
-	bool whole = plain_bytes > area_bytes / FRAME_CACHE_ENTRIES;
+	bool whole = plain_bytes > cache->area_bytes / FRAME_CACHE_ENTRIES;
 	unsigned victim = 0;
 
-	if (whole || cache->whole || area_bytes != cache->layout_bytes)
+	if (whole || cache->whole)
 		frame_cache_forget(cache);
-	cache->layout_bytes = area_bytes;
 	cache->whole = whole;
 	for (unsigned i = 1; !whole && i < FRAME_CACHE_ENTRIES; i++) {
 		if (cache->entry[i].used < cache->entry[victim].used)

@@ -48,6 +48,15 @@ static inline uint64_t frame_payload_max_bytes(uint64_t bytes)
  */
 void frame_encode(struct compressor *compressor, struct object *object, const uint8_t *plain, uint8_t *payload);
 
+/*
+ * The same where the plain bytes are made frame by frame: fill returns those of
+ * `count` granules from `first` on (object-relative), valid until it is called
+ * again, or NULL: then encoding ends with -EIO.
+ */
+typedef const uint8_t *frame_fill(void *arg, uint32_t first, uint32_t count);
+int frame_encode_from(
+	struct compressor *compressor, struct object *object, frame_fill *fill, void *arg, uint8_t *payload);
+
 /* An object's payload, checked as far as needed to find frame `index`. */
 struct frame {
 	const uint8_t *stored;
@@ -74,8 +83,7 @@ int frame_decode(struct decompressor *decompressor, unsigned codec, const struct
 
 struct frame_cache {
 	uint8_t *area;
-	_Atomic uint64_t area_bytes; /* the control thread enlarges it */
-	uint64_t layout_bytes;	     /* the area_bytes that the entries were placed by */
+	uint64_t area_bytes;
 	struct {
 		uint32_t id;
 		uint32_t index;
@@ -86,14 +94,7 @@ struct frame_cache {
 	bool whole; /* the area holds one large frame instead of four */
 };
 
-/* Bytes of a cache when no frame is larger than frame_bytes: four of them, or one beyond 64 KiB. */
-static inline uint64_t frame_cache_bytes(uint64_t frame_bytes)
-{
-	uint64_t least = FRAME_CACHE_ENTRIES * UNIT_MIN_BYTES;
-
-	return frame_bytes > least ? frame_bytes : least;
-}
-
+/* Also to change to another area: all entries are forgotten. The cache's thread only. */
 void frame_cache_init(struct frame_cache *cache, uint8_t *area, uint64_t area_bytes);
 
 /*

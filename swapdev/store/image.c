@@ -13,22 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * One worker: compression output (a whole unit stored raw, its frame table
- * with the smallest frames, room for the copy's tail) and, behind it, plain
- * bytes for rewriting.
- */
-uint64_t scratch_worker_bytes(uint64_t unit_bytes)
+#define CACHE_FRAMES 4
+
+static uint64_t direct_payload_bytes(void)
 {
-	return round_up_u64(frame_payload_max_bytes(unit_bytes), GRANULE_BYTES);
+	return round_up_u64(frame_payload_max_bytes(SCRATCH_DIRECT_BYTES), GRANULE_BYTES);
 }
 
-/* One I/O thread: decoded frames, and the output of one small object. */
-uint64_t scratch_io_bytes(uint64_t unit_bytes)
+/* A whole unit stored raw, with the table of the smallest frames. */
+static uint64_t payload_bytes(uint64_t unit_bytes)
 {
-	uint64_t cache_bytes = unit_bytes > 4 * UNIT_MIN_BYTES ? unit_bytes : 4 * UNIT_MIN_BYTES;
-
-	return cache_bytes + round_up_u64(frame_payload_max_bytes(UNIT_MIN_BYTES), GRANULE_BYTES);
+	return round_up_u64(frame_payload_max_bytes(unit_bytes), GRANULE_BYTES);
 }
 
 static uint64_t physical_memory_bytes(void)
@@ -67,8 +62,10 @@ static uint64_t region_bytes(const struct store_config *config, enum image_regio
 	case REGION_STAGING:
 		return (uint64_t)config->slots * config->unit_bytes;
 	case REGION_SCRATCH:
-		return config->compress_threads * scratch_worker_bytes(config->unit_bytes) + config->unit_bytes +
-		       config->io_threads * scratch_io_bytes(config->unit_bytes);
+		return config->io_threads * (direct_payload_bytes() + CACHE_FRAMES * SCRATCH_FRAME_BYTES) +
+		       config->compress_threads * payload_bytes(config->unit_bytes) + 2 * SCRATCH_FRAME_BYTES;
+	case REGION_LARGE:
+		return (config->io_threads + 2) * (uint64_t)config->unit_bytes;
 	case REGION_STATS:
 		return stats_page_bytes(config->io_threads, config->compress_threads);
 	case REGION_REQUESTS:
@@ -79,6 +76,12 @@ static uint64_t region_bytes(const struct store_config *config, enum image_regio
 		break;
 	}
 	return 0;
+}
+
+/* The small regions before staging follow one another; the others have huge pages of their own. */
+static uint64_t region_align(int region)
+{
+	return region < REGION_STAGING ? GRANULE_BYTES : IMAGE_ALIGN;
 }
 
 static uint64_t superblock_sum(const struct superblock *super)
@@ -105,13 +108,15 @@ int image_format(int fd, const struct store_config *config)
 		.frame_largest_bytes = config->frame_bytes,
 	};
 	struct slot_header free_slot = {.unit = SLOT_UNIT_NONE};
-	uint64_t offset = IMAGE_ALIGN;
+	uint64_t offset = GRANULE_BYTES;
 
 	for (int region = 0; region < REGION_COUNT; region++) {
+		offset = round_up_u64(offset, region_align(region));
 		super.region[region].offset = offset;
 		super.region[region].bytes = region_bytes(config, (enum image_region)region);
-		offset += round_up_u64(super.region[region].bytes, IMAGE_ALIGN);
+		offset += super.region[region].bytes;
 	}
+	offset = round_up_u64(offset, IMAGE_ALIGN);
 	super.sum = superblock_sum(&super);
 	if (offset > INT64_MAX)
 		return -EFBIG;
@@ -144,7 +149,7 @@ static int superblock_check_fixed(const struct superblock *super, uint64_t file_
 		.io_threads = super->io_threads,
 		.compress_threads = super->compress_threads,
 	};
-	uint64_t end = IMAGE_ALIGN;
+	uint64_t end = GRANULE_BYTES;
 
 	if (super->magic != IMAGE_MAGIC || super->version != IMAGE_VERSION || super->bytes != sizeof(*super) ||
 		(super->features & ~IMAGE_FEATURES_KNOWN) || super->sum != superblock_sum(super))
@@ -154,13 +159,12 @@ static int superblock_check_fixed(const struct superblock *super, uint64_t file_
 	for (int region = 0; region < REGION_COUNT; region++) {
 		const struct image_extent *extent = &super->region[region];
 
+		end = round_up_u64(end, region_align(region));
 		/* The arena's length came from the machine it was made on; all others follow from the configuration. */
-		if (extent->offset != end || extent->bytes > file_bytes - extent->offset ||
+		if (extent->offset != end || end > file_bytes || extent->bytes > file_bytes - end ||
 			(region != REGION_ARENA && extent->bytes != region_bytes(&config, (enum image_region)region)))
 			return -EPROTO;
-		end += round_up_u64(extent->bytes, IMAGE_ALIGN);
-		if (end > file_bytes)
-			return -EPROTO;
+		end += extent->bytes;
 	}
 	return 0;
 }
@@ -189,6 +193,7 @@ static void image_set_regions(struct image *image)
 	image->slots = region_start(image, REGION_SLOTS);
 	image->staging = region_start(image, REGION_STAGING);
 	image->scratch = region_start(image, REGION_SCRATCH);
+	image->large = region_start(image, REGION_LARGE);
 	image->arena = region_start(image, REGION_ARENA);
 	image->records_max = image->super->region[REGION_RECORDS].bytes / sizeof(struct record);
 	if (image->records_max > MAP_LOST)
@@ -254,4 +259,36 @@ int image_punch(const struct image *image, const void *start, uint64_t bytes)
 	off_t offset = (const uint8_t *)start - image->base;
 
 	return fallocate(image->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)bytes) < 0 ? -errno : 0;
+}
+
+uint8_t *scratch_direct_payload(const struct image *image, unsigned io)
+{
+	return image->scratch + io * (direct_payload_bytes() + CACHE_FRAMES * SCRATCH_FRAME_BYTES);
+}
+
+uint8_t *scratch_payload(const struct image *image, unsigned worker)
+{
+	return scratch_direct_payload(image, image->super->io_threads) +
+	       worker * payload_bytes(image->super->unit_bytes);
+}
+
+uint8_t *scratch_cache(const struct image *image, unsigned io, uint64_t frame_bytes)
+{
+	if (frame_bytes <= SCRATCH_FRAME_BYTES)
+		return scratch_direct_payload(image, io) + direct_payload_bytes();
+	return image->large + io * (uint64_t)image->super->unit_bytes;
+}
+
+uint64_t scratch_cache_bytes(const struct image *image, uint64_t frame_bytes)
+{
+	return frame_bytes <= SCRATCH_FRAME_BYTES ? CACHE_FRAMES * SCRATCH_FRAME_BYTES : image->super->unit_bytes;
+}
+
+uint8_t *scratch_rewrite(const struct image *image, unsigned index, uint64_t frame_bytes)
+{
+	const struct superblock *super = image->super;
+
+	if (frame_bytes <= SCRATCH_FRAME_BYTES)
+		return scratch_payload(image, super->compress_threads) + index * SCRATCH_FRAME_BYTES;
+	return image->large + (super->io_threads + index) * (uint64_t)super->unit_bytes;
 }

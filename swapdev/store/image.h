@@ -3,17 +3,19 @@
  * The image: one file that holds everything a request depends on, addressed by
  * offsets only, so that a server that dies loses nothing.
  *
- * Regions begin on 2 MiB borders. Those marked * have address space for the
- * largest size and are populated as far as they are in use.
+ * Large regions begin on 2 MiB borders, the small ones share their first huge
+ * pages (each on its own would cost 10 MiB). Those marked * have address space
+ * for the largest size and are populated as far as they are in use.
  *
  *   superblock   what the image is, where its regions lie
+ *   slots        one header per staging slot
+ *   requests     per I/O thread: the request in execution (for a successor)
+ *   stats        the shared statistics page
+ *   scratch      per thread: compression output, decoded frames; no content outlives a call
+ *   staging      slots x unit: plain bytes of units being gathered
  *   map          one word per granule (the only truth about it)
  *   records *    one per object
- *   slots        one header per staging slot
- *   staging      slots x unit: plain bytes of units being gathered
- *   scratch      per thread: compression output, decoded frames; no content outlives a call
- *   stats        the shared statistics page
- *   requests     per I/O thread: the request in execution (for a successor)
+ *   large *      scratch for frames beyond 64 KiB: populated when such a frame size is set
  *   arena *      payloads, in multiples of 64 bytes
  *
  * Publication (who stores what, in which order; any prefix is a valid image):
@@ -43,13 +45,14 @@
 #define IMAGE_FEATURES_KNOWN UINT64_C(0)
 
 enum image_region {
+	REGION_SLOTS,
+	REGION_REQUESTS,
+	REGION_STATS,
+	REGION_SCRATCH,
+	REGION_STAGING,
 	REGION_MAP,
 	REGION_RECORDS,
-	REGION_SLOTS,
-	REGION_STAGING,
-	REGION_SCRATCH,
-	REGION_STATS,
-	REGION_REQUESTS,
+	REGION_LARGE,
 	REGION_ARENA,
 	REGION_COUNT,
 };
@@ -241,6 +244,7 @@ struct image {
 	struct slot_header *slots;
 	uint8_t *staging;
 	uint8_t *scratch;
+	uint8_t *large;
 	uint8_t *arena;
 	uint64_t records_max; /* ids are 1 .. records_max - 1 */
 	uint64_t arena_bytes;
@@ -259,8 +263,22 @@ int image_populate(const struct image *image, const void *start, uint64_t bytes)
 /* Gives a range (multiples of 2 MiB) back to the system; it reads as zeros afterwards. Returns 0 or -errno. */
 int image_punch(const struct image *image, const void *start, uint64_t bytes);
 
-/* Sizes of one thread's share of the scratch region. */
-uint64_t scratch_worker_bytes(uint64_t unit_bytes);
-uint64_t scratch_io_bytes(uint64_t unit_bytes);
+/*
+ * Scratch, by what it is for. Frames up to SCRATCH_FRAME_BYTES are decoded in
+ * the scratch region, larger ones in the large region.
+ *
+ *   scratch  io x [direct payload | cache], compression threads x [payload], [rewrite buffers]
+ *   large    io x [cache], [rewrite buffers]
+ */
+#define SCRATCH_FRAME_BYTES (64 * KIB)
+#define SCRATCH_DIRECT_BYTES (64 * KIB)
+
+uint8_t *scratch_direct_payload(const struct image *image, unsigned io);
+uint8_t *scratch_payload(const struct image *image, unsigned worker);
+/* The cache of an I/O thread, and how long it is, for frames up to frame_bytes. */
+uint8_t *scratch_cache(const struct image *image, unsigned io, uint64_t frame_bytes);
+uint64_t scratch_cache_bytes(const struct image *image, uint64_t frame_bytes);
+/* One of the janitor's two buffers of a frame each. */
+uint8_t *scratch_rewrite(const struct image *image, unsigned index, uint64_t frame_bytes);
 
 #endif

@@ -75,8 +75,14 @@ static struct pace pace_now(struct store *store)
 {
 	uint64_t last_write_ns = gauge_get(&store->last_write_ns);
 
-	if (atomic_load(&store->compact) || atomic_load(&store->starved) || !room_admits(store))
-		return pace_thorough(store);
+	if (atomic_load(&store->compact) || atomic_load(&store->starved) || !room_admits(store)) {
+		struct pace pace = pace_thorough(store);
+
+		/* A slot waits for one long run: the smallest holes are worth moving together. */
+		if (atomic_load(&store->starved))
+			pace.holes_bytes_max = 0;
+		return pace;
+	}
 	return clock_ns() - last_write_ns < JANITOR_QUIET_NS ? pace_busy(store) : pace_quiet(store);
 }
 

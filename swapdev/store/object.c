@@ -92,14 +92,12 @@ void gauges_object(struct store *store, const struct object *object, bool add)
 		atomic_store_explicit(&gauges->extent_peak_bytes, extent_bytes, memory_order_relaxed);
 }
 
-/* Compresses into the writer's scratch and copies the result into an extent. */
-static int object_store_payload(const struct object_writer *writer, const uint8_t *plain, struct object *object)
+/* Copies what was compressed into the writer's scratch into an extent. */
+static int object_store_payload(const struct object_writer *writer, struct object *object)
 {
 	struct store *store = writer->store;
 	uint64_t line;
 
-	object->frame_order = (uint8_t)writer->encoder->frame_order;
-	frame_encode(writer->encoder->compressor, object, plain, writer->payload);
 	stage_end(&writer->stage_ns[STATS_CODEC], writer->slice_ns);
 	line = room_alloc(store, object_lines(object), writer->class);
 	stage_end(&writer->stage_ns[STATS_POOL], writer->slice_ns);
@@ -111,43 +109,71 @@ static int object_store_payload(const struct object_writer *writer, const uint8_
 	return 0;
 }
 
-int object_create(const struct object_writer *writer, uint64_t first, uint32_t count, uint32_t filled,
-	const uint8_t *plain, uint32_t *ret_id, struct object *ret_object)
+/* Id and record of an object whose payload, if any, is in its extent. */
+static int object_record(const struct object_writer *writer, const struct object *object, uint32_t *ret_id)
 {
 	struct store *store = writer->store;
-	struct object object = {.first = (uint32_t)first, .count = count, .filled = filled};
 	uint32_t id;
-	int result;
 
-	object.seq = atomic_fetch_add_explicit(&store->seq, 1, memory_order_relaxed) + 1;
-	if (same_filled(plain, count * GRANULE_BYTES, &object.place)) {
-		if (object.place == 0) {
-			*ret_id = MAP_HOLE;
-			*ret_object = object;
-			return 0;
-		}
-		object.flags = RECORD_SAME;
-		object.codec = CODEC_COPY;
-		object.stored_bytes = same_check(&object);
-	} else {
-		result = object_store_payload(writer, plain, &object);
-		if (result < 0)
-			return result;
-	}
 	hook(HOOK_PAYLOAD);
 	id = room_alloc_id(store);
 	if (!id) {
-		if (!(object.flags & RECORD_SAME))
-			pool_free(&store->pool, place_offset_lines(object.place), object_lines(&object));
+		if (!(object->flags & RECORD_SAME))
+			pool_free(&store->pool, place_offset_lines(object->place), object_lines(object));
 		return -ENOSPC;
 	}
-	record_write(&store->image.records[id], &object);
+	record_write(&store->image.records[id], object);
 	hook(HOOK_RECORD);
-	gauges_object(store, &object, true);
+	gauges_object(store, object, true);
 	stage_end(&writer->stage_ns[STATS_POOL], writer->slice_ns);
 	*ret_id = id;
-	*ret_object = object;
 	return 0;
+}
+
+static void object_begin(const struct object_writer *writer, uint64_t first, uint32_t count, uint32_t filled,
+	struct object *ret)
+{
+	*ret = (struct object){
+		.first = (uint32_t)first,
+		.count = count,
+		.filled = filled,
+		.frame_order = (uint8_t)writer->encoder->frame_order,
+		.seq = atomic_fetch_add_explicit(&writer->store->seq, 1, memory_order_relaxed) + 1,
+	};
+}
+
+int object_create(const struct object_writer *writer, uint64_t first, uint32_t count, const uint8_t *plain,
+	uint32_t *ret_id, struct object *ret_object)
+{
+	int result = 0;
+
+	object_begin(writer, first, count, count, ret_object);
+	if (!same_filled(plain, count * GRANULE_BYTES, &ret_object->place)) {
+		frame_encode(writer->encoder->compressor, ret_object, plain, writer->payload);
+		result = object_store_payload(writer, ret_object);
+	} else if (ret_object->place == 0) {
+		*ret_id = MAP_HOLE;
+		return 0;
+	} else {
+		ret_object->flags = RECORD_SAME;
+		ret_object->codec = CODEC_COPY;
+		ret_object->frame_order = 0;
+		ret_object->stored_bytes = same_check(ret_object);
+	}
+	return result < 0 ? result : object_record(writer, ret_object, ret_id);
+}
+
+int object_create_from(const struct object_writer *writer, uint64_t first, uint32_t count, uint32_t filled,
+	frame_fill *fill, void *arg, uint32_t *ret_id)
+{
+	struct object object;
+	int result;
+
+	object_begin(writer, first, count, filled, &object);
+	result = frame_encode_from(writer->encoder->compressor, &object, fill, arg, writer->payload);
+	if (result == 0)
+		result = object_store_payload(writer, &object);
+	return result < 0 ? result : object_record(writer, &object, ret_id);
 }
 
 void object_free(struct store *store, uint32_t id)

@@ -26,9 +26,14 @@ static void lose(struct store *store, uint64_t granule, uint32_t count)
 	gauge_add(&store->gauges->lost_granules, count);
 }
 
-static bool object_covers(const struct object *object, uint64_t granule, uint32_t count)
+/* Of the granules of a run, those that the object can cover: a run may begin or end with a damaged word. */
+static void covered(const struct object *object, uint64_t granule, uint32_t count, uint64_t *ret_from, uint64_t *ret_to)
 {
-	return granule >= object->first && granule + count <= (uint64_t)object->first + object->count;
+	uint64_t first = object->first, end = first + object->count;
+	uint64_t from = first > granule ? first : granule, to = end < granule + count ? end : granule + count;
+
+	*ret_from = from < granule + count ? from : granule + count;
+	*ret_to = to > *ret_from ? to : *ret_from;
 }
 
 /* Granules from `granule` to the end of its unit, or of the device. */
@@ -75,12 +80,14 @@ static int take_object(struct store *store, uint32_t id, const struct object *ob
 static int find_object(struct store *store, uint64_t granule, uint32_t count, uint32_t id, bool intact_only)
 {
 	struct object object;
+	uint64_t from, to;
 	int result;
 
 	if (id >= store->image.records_max || ids_recover_is_taken(&store->ids, id))
 		return 0;
 	record_read(&store->image.records[id], &object);
-	if (!object_is_sane(store, &object) || !object_covers(&object, granule, count))
+	covered(&object, granule, count, &from, &to);
+	if (!object_is_sane(store, &object) || from == to)
 		return 0;
 	if (intact_only && object_lines(&object) && !object_is_intact(store, &object))
 		return 0;
@@ -108,9 +115,11 @@ static int find_objects(struct store *store, bool intact_only)
 	return overlap ? -EEXIST : 0;
 }
 
+/* Only what the object cannot cover, or what is more than was ever live, is lost. */
 static void count_object_words(struct store *store, uint64_t granule, uint32_t count, uint32_t id)
 {
 	struct object object;
+	uint64_t from, to;
 	uint32_t live;
 
 	if (id >= store->image.records_max || !ids_recover_is_taken(&store->ids, id)) {
@@ -119,12 +128,13 @@ static void count_object_words(struct store *store, uint64_t granule, uint32_t c
 	}
 	record_read(&store->image.records[id], &object);
 	live = ids_live(&store->ids, id);
-	if (!object_covers(&object, granule, count) || live + count > object.filled) {
-		lose(store, granule, count);
-		return;
-	}
-	ids_set_live(&store->ids, id, live + count);
-	gauge_add(&store->gauges->live_bytes, count * GRANULE_BYTES);
+	covered(&object, granule, count, &from, &to);
+	if (to - from > object.filled - live)
+		to = from + (object.filled - live);
+	lose(store, granule, (uint32_t)(from - granule));
+	lose(store, to, (uint32_t)(granule + count - to));
+	ids_set_live(&store->ids, id, live + (uint32_t)(to - from));
+	gauge_add(&store->gauges->live_bytes, (to - from) * GRANULE_BYTES);
 }
 
 static void count_slot_words(struct store *store, uint64_t granule, uint32_t count, unsigned slot)

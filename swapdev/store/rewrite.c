@@ -53,55 +53,73 @@ static uint32_t choose_share(struct store *store, uint32_t share_max)
 	return sum ? share_max : 0;
 }
 
+/* One rewrite: what is read, and how far it was read. Granules are relative to the old object. */
 struct rewrite {
-	uint64_t first; /* of the new object */
-	uint32_t count;
+	struct store *store;
+	struct worker *worker;
+	uint32_t old_id;
+	struct object old;
+	uint32_t low;  /* the new object begins here */
+	uint32_t high; /* and ends before here */
 	uint32_t live;
-	uint32_t id;
-	struct object object;
+	uint32_t id; /* of the new object */
+	uint8_t *decoded; /* frame `decoded_index` of the old object */
+	uint32_t decoded_index;
+	uint8_t *plain; /* a frame of the new object */
 };
 
-/* Decodes every frame of the old object that has a live granule, and zeroes what is dead. */
-static int decode_live(struct store *store, struct worker *worker, uint32_t id, const struct object *old,
-	struct rewrite *rewrite)
+static bool is_live(const struct rewrite *rewrite, uint32_t granule)
 {
-	const struct frame_reader reader = {.decompressor = worker->decompressor};
-	uint8_t *plain = store->janitor.plain;
-	uint32_t frame_granules = 1U << old->frame_order, low = UINT32_MAX, high = 0;
-	uint32_t live = 0;
+	return map_load(rewrite->store, rewrite->old.first + granule) == rewrite->old_id;
+}
 
-	for (uint32_t begin = 0; begin < old->count; begin += frame_granules) {
-		uint32_t end = begin + frame_granules < old->count ? begin + frame_granules : old->count;
-		bool decoded = false;
-
-		for (uint32_t i = begin; i < end; i++) {
-			uint8_t *granule = plain + ((uint64_t)i << GRANULE_SHIFT);
-
-			if (map_load(store, old->first + i) != id) {
-				if (decoded)
-					memset(granule, 0, GRANULE_BYTES);
-				continue;
-			}
-			if (!decoded) {
-				if (frame_read(&reader, id, old, object_payload(store, old), begin, end - begin,
-					    plain + ((uint64_t)begin << GRANULE_SHIFT)) < 0)
-					return -EIO;
-				memset(plain + ((uint64_t)begin << GRANULE_SHIFT), 0, (i - begin) * GRANULE_BYTES);
-				decoded = true;
-			}
-			low = low == UINT32_MAX ? i : low;
-			high = i;
-			live++;
-		}
-		if (!decoded)
-			memset(plain + ((uint64_t)begin << GRANULE_SHIFT), 0, (end - begin) * GRANULE_BYTES);
+/* From the frame of the first live granule to the last one: frames of both objects then match. */
+static void measure(struct rewrite *rewrite)
+{
+	rewrite->live = 0;
+	for (uint32_t i = 0; i < rewrite->old.count; i++) {
+		if (!is_live(rewrite, i))
+			continue;
+		if (!rewrite->live++)
+			rewrite->low = i >> rewrite->old.frame_order << rewrite->old.frame_order;
+		rewrite->high = i + 1;
 	}
-	if (!live)
-		return -ESTALE;
-	rewrite->first = old->first + low;
-	rewrite->count = high - low + 1;
-	rewrite->live = live;
-	return 0;
+}
+
+static int decode_old_frame(struct rewrite *rewrite, uint32_t index)
+{
+	const struct object *old = &rewrite->old;
+	struct frame frame;
+	int result = 0;
+
+	if (rewrite->decoded_index == index)
+		return 0;
+	result = frame_find(old, object_payload(rewrite->store, old), index, &frame);
+	if (result == 0)
+		result = frame_decode(rewrite->worker->decompressor, old->codec, &frame, rewrite->decoded);
+	rewrite->decoded_index = result == 0 ? index : UINT32_MAX;
+	return result;
+}
+
+/* Live granules of the old object, zeros for the dead. */
+static const uint8_t *fill_live(void *arg, uint32_t first, uint32_t count)
+{
+	struct rewrite *rewrite = arg;
+	unsigned order = rewrite->old.frame_order;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t granule = rewrite->low + first + i;
+		uint8_t *plain = rewrite->plain + ((uint64_t)i << GRANULE_SHIFT);
+
+		if (!is_live(rewrite, granule)) {
+			memset(plain, 0, GRANULE_BYTES);
+			continue;
+		}
+		if (decode_old_frame(rewrite, granule >> order) < 0)
+			return NULL;
+		memcpy(plain, rewrite->decoded + ((uint64_t)(granule & ((1U << order) - 1)) << GRANULE_SHIFT), GRANULE_BYTES);
+	}
+	return rewrite->plain;
 }
 
 /* Is id still the object it was when it was chosen? Under its unit's lock. */
@@ -115,36 +133,45 @@ static bool still_is(const struct store *store, uint32_t id, const struct object
 	return now.seq == object->seq && now.first == object->first;
 }
 
-static int rewrite_encode(struct store *store, struct worker *worker, const struct object *old, struct rewrite *rewrite)
+/* Makes the new object. Shared unit lock. Returns 0, -ESTALE (nothing is live), -ENOSPC, -EIO. */
+static int rewrite_encode(struct rewrite *rewrite)
 {
+	struct worker *worker = rewrite->worker;
+	const struct image *image = &rewrite->store->image;
 	const struct object_writer writer = {
-		.store = store,
+		.store = rewrite->store,
 		.encoder = encoder_acquire(&worker->encoder),
 		.payload = worker->payload,
 		.stage_ns = worker->stats->stage_ns,
 		.slice_ns = &worker->slice_ns,
 		.class = ROOM_OLD,
 	};
-	const uint8_t *plain = store->janitor.plain + ((rewrite->first - old->first) << GRANULE_SHIFT);
-	int result = object_create(
-		&writer, rewrite->first, rewrite->count, rewrite->live, plain, &rewrite->id, &rewrite->object);
+	int result = -ESTALE;
 
+	measure(rewrite);
+	rewrite->decoded = scratch_rewrite(image, 0, GRANULE_BYTES << rewrite->old.frame_order);
+	rewrite->plain = scratch_rewrite(image, 1, GRANULE_BYTES << writer.encoder->frame_order);
+	rewrite->decoded_index = UINT32_MAX;
+	if (rewrite->live)
+		result = object_create_from(&writer, rewrite->old.first + rewrite->low, rewrite->high - rewrite->low,
+			rewrite->live, fill_live, rewrite, &rewrite->id);
 	encoder_release(&worker->encoder);
 	return result;
 }
 
 /* Names the new object in place of the old one; false: a word has changed meanwhile. Exclusive unit lock. */
-static bool rewrite_publish(struct store *store, uint32_t id, const struct object *old, const struct rewrite *rewrite)
+static bool rewrite_publish(const struct rewrite *rewrite)
 {
-	uint64_t at = rewrite->first, end = rewrite->first + rewrite->count;
+	struct store *store = rewrite->store;
+	uint64_t at = rewrite->old.first + rewrite->low, end = rewrite->old.first + rewrite->high;
 
-	if (!still_is(store, id, old) || ids_live(&store->ids, id) != rewrite->live)
+	if (!still_is(store, rewrite->old_id, &rewrite->old) || ids_live(&store->ids, rewrite->old_id) != rewrite->live)
 		return false;
 	while (at < end) {
 		map_word word;
 		uint32_t run = map_run(store, at, (uint32_t)(end - at), &word);
 
-		if (word == id)
+		if (word == rewrite->old_id)
 			map_replace(store, at, run, rewrite->id);
 		at += run;
 	}
@@ -153,35 +180,31 @@ static bool rewrite_publish(struct store *store, uint32_t id, const struct objec
 
 static bool rewrite_object(struct store *store, struct worker *worker, uint32_t id, const struct object *chosen)
 {
+	struct rewrite rewrite = {.store = store, .worker = worker, .old_id = id};
 	uint64_t unit = unit_of(store, chosen->first);
-	struct object old;
-	struct rewrite rewrite;
 	int result = -ESTALE;
 	bool published;
 
 	worker->slice_ns = clock_ns();
 	unit_lock_shared(store, unit);
 	if (still_is(store, id, chosen)) {
-		record_read(&store->image.records[id], &old);
-		result = decode_live(store, worker, id, &old, &rewrite);
-		stage_end(&worker->stats->stage_ns[STATS_CODEC], &worker->slice_ns);
-		if (result == 0)
-			result = rewrite_encode(store, worker, &old, &rewrite);
+		record_read(&store->image.records[id], &rewrite.old);
+		result = rewrite_encode(&rewrite);
 	}
 	unit_unlock(store, unit);
 	if (result < 0)
 		return false;
 
 	unit_lock_exclusive(store, unit);
-	published = rewrite_publish(store, id, &old, &rewrite);
+	published = rewrite_publish(&rewrite);
 	unit_unlock(store, unit);
-	if (!published && rewrite.id != MAP_HOLE)
+	if (!published) {
 		object_free(store, rewrite.id);
-	if (published) {
-		stats_count(&worker->stats->rewritten_objects, 1);
-		stats_count(&worker->stats->rewritten_bytes, rewrite.live * GRANULE_BYTES);
+		return false;
 	}
-	return published;
+	stats_count(&worker->stats->rewritten_objects, 1);
+	stats_count(&worker->stats->rewritten_bytes, rewrite.live * GRANULE_BYTES);
+	return true;
 }
 
 bool rewrite_step(struct store *store, struct worker *worker, uint32_t share_max)

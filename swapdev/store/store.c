@@ -78,15 +78,7 @@ int store_format(int image_fd, const struct store_config *config)
 
 /* ---- opening ---- */
 
-static uint8_t *scratch_take(uint8_t **at, uint64_t bytes)
-{
-	uint8_t *taken = *at;
-
-	*at += bytes;
-	return taken;
-}
-
-static int open_workers(struct store *store, uint8_t **scratch)
+static int open_workers(struct store *store)
 {
 	const struct superblock *super = store->image.super;
 
@@ -99,8 +91,8 @@ static int open_workers(struct store *store, uint8_t **scratch)
 		worker->store = store;
 		worker->index = i;
 		worker->stats = stats_page_worker(store->stats, i);
-		worker->encoder.src_max_bytes = super->unit_bytes;
-		worker->payload = scratch_take(scratch, scratch_worker_bytes(super->unit_bytes));
+		worker->encoder.frame_max_bytes = super->unit_bytes;
+		worker->payload = scratch_payload(&store->image, i);
 		/* Runs of a slot are at most every other granule, and one more. */
 		worker->run = calloc(store->unit_granules / 2 + 1, sizeof(*worker->run));
 		if (!worker->run)
@@ -109,10 +101,10 @@ static int open_workers(struct store *store, uint8_t **scratch)
 	return 0;
 }
 
-static int open_io(struct store *store, uint8_t **scratch)
+static int open_io(struct store *store)
 {
 	const struct superblock *super = store->image.super;
-	uint64_t payload_bytes = round_up_u64(frame_payload_max_bytes(UNIT_MIN_BYTES), GRANULE_BYTES);
+	uint32_t largest = super->frame_largest_bytes;
 
 	for (unsigned i = 0; i < super->io_threads; i++) {
 		struct store_io *io = &store->io[i];
@@ -123,12 +115,21 @@ static int open_io(struct store *store, uint8_t **scratch)
 		io->store = store;
 		io->index = i;
 		io->stats = stats_page_io(store->stats, i);
-		io->encoder.src_max_bytes = DIRECT_MAX_BYTES;
-		io->payload = scratch_take(scratch, payload_bytes);
-		frame_cache_init(&io->cache, scratch_take(scratch, scratch_io_bytes(super->unit_bytes) - payload_bytes),
-			frame_cache_bytes(super->frame_largest_bytes));
+		io->encoder.frame_max_bytes = DIRECT_FRAME_BYTES;
+		io->payload = scratch_direct_payload(&store->image, i);
+		io->frame_largest_bytes = largest;
+		frame_cache_init(&io->cache, scratch_cache(&store->image, i, largest),
+			scratch_cache_bytes(&store->image, largest));
 	}
 	return 0;
+}
+
+/* Frames beyond SCRATCH_FRAME_BYTES are decoded in the large region. */
+static int populate_large(struct store *store, uint32_t frame_bytes)
+{
+	const struct image_extent *region = &store->image.super->region[REGION_LARGE];
+
+	return frame_bytes <= SCRATCH_FRAME_BYTES ? 0 : image_populate(&store->image, store->image.large, region->bytes);
 }
 
 /* What a request may touch must be present before the first one: a fault there would be an allocation. */
@@ -140,44 +141,27 @@ static int populate_fixed(struct store *store)
 
 	if (result == 0)
 		result = image_populate(image, image->map, store_granules(store) * sizeof(map_word));
-	for (int region = REGION_SLOTS; region < REGION_ARENA && result == 0; region++) {
-		if (region != REGION_SCRATCH)
-			result = image_populate(image, image->base + super->region[region].offset, super->region[region].bytes);
-	}
-	return result;
+	for (int region = REGION_SLOTS; region <= REGION_STAGING && result == 0; region++)
+		result = image_populate(image, image->base + super->region[region].offset, super->region[region].bytes);
+	return result == 0 ? populate_large(store, super->frame_largest_bytes) : result;
 }
 
-/* Of the scratch region, what the present frame size can use. */
-static int populate_scratch(struct store *store, uint64_t *ret_bytes)
+static uint64_t fixed_bytes(const struct store *store)
 {
 	const struct superblock *super = store->image.super;
-	uint64_t payload_bytes = round_up_u64(frame_payload_max_bytes(UNIT_MIN_BYTES), GRANULE_BYTES);
-	uint64_t bytes = super->unit_bytes;
-	int result = image_populate(&store->image, store->janitor.plain, super->unit_bytes);
+	const struct image_extent *staging = &super->region[REGION_STAGING];
+	uint64_t bytes = round_up_u64(staging->offset + staging->bytes, IMAGE_ALIGN) + encoders_bytes(store);
 
-	for (unsigned i = 0; i < super->compress_threads && result == 0; i++) {
-		result = image_populate(
-			&store->image, store->worker[i].payload, scratch_worker_bytes(super->unit_bytes));
-		bytes += scratch_worker_bytes(super->unit_bytes);
-	}
-	for (unsigned i = 0; i < super->io_threads && result == 0; i++) {
-		uint64_t used = payload_bytes + frame_cache_bytes(super->frame_largest_bytes);
-
-		result = image_populate(&store->image, store->io[i].payload, used);
-		bytes += used;
-	}
-	*ret_bytes = bytes;
-	return result;
+	return super->frame_largest_bytes <= SCRATCH_FRAME_BYTES ? bytes : bytes + super->region[REGION_LARGE].bytes;
 }
 
-static void set_fixed_gauges(struct store *store, uint64_t scratch_bytes)
+static void set_fixed_gauges(struct store *store)
 {
 	const struct superblock *super = store->image.super;
 	struct stats_gauges *gauges = store->gauges;
 
 	gauges->map_bytes = store_granules(store) * sizeof(map_word);
-	gauges->fixed_bytes = super->region[REGION_STAGING].bytes + super->region[REGION_STATS].bytes + scratch_bytes +
-			      encoders_bytes(store);
+	gauges->fixed_bytes = fixed_bytes(store);
 	gauges->limit_bytes = atomic_load(&super->limit_bytes);
 	gauges->headroom_bytes = store->headroom_bytes;
 }
@@ -202,31 +186,26 @@ static void open_stats(struct store *store)
 static int open_tables(struct store *store)
 {
 	const struct superblock *super = store->image.super;
-	uint8_t *scratch = store->image.scratch;
-	uint64_t scratch_bytes = 0;
 	int result;
 
 	store->io = calloc(super->io_threads, sizeof(*store->io));
 	store->worker = calloc(super->compress_threads, sizeof(*store->worker));
 	if (!store->io || !store->worker)
 		return -ENOMEM;
-	store->janitor.plain = scratch_take(&scratch, super->unit_bytes);
 	result = pool_init(&store->pool, store->image.arena_bytes);
 	if (result == 0)
 		result = ids_init(&store->ids, &store->image);
 	if (result == 0)
-		result = open_workers(store, &scratch);
+		result = open_workers(store);
 	if (result == 0)
-		result = open_io(store, &scratch);
+		result = open_io(store);
 	if (result == 0)
 		result = janitor_init(store);
-	if (result == 0)
-		result = populate_scratch(store, &scratch_bytes);
 	if (result == 0)
 		result = encoders_set(store, codec_level_codec(super->codec_level),
 			codec_level_level(super->codec_level), super->frame_bytes);
 	if (result == 0)
-		set_fixed_gauges(store, scratch_bytes);
+		set_fixed_gauges(store);
 	return result;
 }
 
@@ -386,56 +365,47 @@ uint64_t store_metadata_bytes(struct store *store)
 int store_set_codec(struct store *store, unsigned codec, int level)
 {
 	struct superblock *super = store->image.super;
-	uint64_t before = encoders_bytes(store);
 	int result = codec_problem(codec, level) ? -EINVAL : encoders_set(store, codec, level, super->frame_bytes);
 
 	if (result < 0)
 		return result;
 	atomic_store(&super->codec_level, codec_level_pack(codec, level));
-	gauge_add(&store->gauges->fixed_bytes, encoders_bytes(store) - before);
+	atomic_store(&store->gauges->fixed_bytes, fixed_bytes(store));
 	return 0;
 }
 
-/*
- * The cache for decoded frames keeps its present size until the next start:
- * a larger frame needs the larger cache first, populated here, before any
- * object with such frames exists.
- */
-static int grow_frame_caches(struct store *store, uint32_t frame_bytes)
+/* Larger frames need the large region, populated here, before any object with such frames exists. */
+static int allow_frame(struct store *store, uint32_t frame_bytes)
 {
 	struct superblock *super = store->image.super;
-	int result = 0;
+	int result;
 
 	if (frame_bytes <= super->frame_largest_bytes)
 		return 0;
-	for (unsigned i = 0; i < super->io_threads && result == 0; i++)
-		result = image_populate(&store->image, store->io[i].cache.area, frame_cache_bytes(frame_bytes));
+	result = populate_large(store, frame_bytes);
 	if (result < 0)
 		return result;
-	gauge_add(&store->gauges->fixed_bytes, super->io_threads * (frame_cache_bytes(frame_bytes) -
-							       frame_cache_bytes(super->frame_largest_bytes)));
-	for (unsigned i = 0; i < super->io_threads; i++)
-		atomic_store(&store->io[i].cache.area_bytes, frame_cache_bytes(frame_bytes));
 	atomic_store(&super->frame_largest_bytes, frame_bytes);
+	for (unsigned i = 0; i < super->io_threads; i++)
+		atomic_store(&store->io[i].frame_largest_bytes, frame_bytes);
 	return 0;
 }
 
 int store_set_frame(struct store *store, uint32_t frame_bytes)
 {
 	struct superblock *super = store->image.super;
-	uint64_t before = encoders_bytes(store);
 	int result = -EINVAL;
 
 	if (!frame_is_possible(frame_bytes, super->unit_bytes))
 		return result;
-	result = grow_frame_caches(store, frame_bytes);
+	result = allow_frame(store, frame_bytes);
 	if (result == 0)
 		result = encoders_set(store, codec_level_codec(super->codec_level),
 			codec_level_level(super->codec_level), frame_bytes);
 	if (result < 0)
 		return result;
 	atomic_store(&super->frame_bytes, frame_bytes);
-	gauge_add(&store->gauges->fixed_bytes, encoders_bytes(store) - before);
+	atomic_store(&store->gauges->fixed_bytes, fixed_bytes(store));
 	return 0;
 }
 

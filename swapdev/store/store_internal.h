@@ -32,7 +32,9 @@
 #define UNIT_LOCKS 1024
 
 /* A request below this that finds neither its unit's slot nor a free one becomes an object at once. */
-#define DIRECT_MAX_BYTES (64 * KIB)
+#define DIRECT_MAX_BYTES SCRATCH_DIRECT_BYTES
+/* Its frames: small, since such requests are, and a context for small frames takes a third of the memory. */
+#define DIRECT_FRAME_BYTES (16 * KIB)
 /* A unit not written to for so long is closed. */
 #define SLOT_QUIET_NS (50 * UINT64_C(1000000))
 /* How long a write may wait for a free slot before it is refused: forever, but for a defect. */
@@ -84,7 +86,7 @@ struct encoder {
 struct encoder_slot {
 	_Atomic(struct encoder *) current;
 	_Atomic(struct encoder *) in_use;
-	size_t src_max_bytes; /* largest frame this thread will compress, beside the frame size */
+	size_t frame_max_bytes; /* frames of this thread are never larger, whatever is set */
 };
 
 struct store_io {
@@ -95,7 +97,8 @@ struct store_io {
 	struct encoder_slot encoder;
 	struct decompressor *decompressor;
 	struct frame_cache cache;
-	uint8_t *payload; /* room for one direct object */
+	_Atomic uint32_t frame_largest_bytes; /* set by the control thread: the cache must hold such frames */
+	uint8_t *payload;		      /* scratch: one direct object */
 	uint64_t slice_ns; /* clock at the last stage border */
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
@@ -113,7 +116,7 @@ struct worker {
 	struct stats_worker *stats;
 	struct encoder_slot encoder;
 	struct decompressor *decompressor;
-	uint8_t *payload;	  /* scratch: compression output */
+	uint8_t *payload;	  /* scratch: one unit compressed */
 	struct closed_run *run;	  /* unit granules of them */
 	uint64_t slice_ns;
 	uint64_t cpu_base_ns; /* of the threads that were this worker before */
@@ -121,7 +124,6 @@ struct worker {
 
 struct janitor {
 	pthread_mutex_t lock;	  /* trylock; its holder owns the rest */
-	uint8_t *plain;		  /* scratch: one unit, decoded for rewriting */
 	uint32_t rewrite_cursor;  /* id */
 	uint32_t rewrite_share;	  /* objects at most this live (of 256) are rewritten in this pass; 0: no pass */
 	bool rewrite_won;	  /* this pass has rewritten something */
@@ -271,12 +273,6 @@ void growth_stop(struct store *store);
 
 /* ---- object.c: objects and map words ---- */
 
-/*
- * Makes an object of granules at plain: extent, payload, record. Returns its
- * id; MAP_HOLE when all are zeros; 0 is also "no room" when *ret_error < 0.
- * filled: how many of the granules are live. Shared unit lock or, for a
- * direct object, none.
- */
 struct object_writer {
 	struct store *store;
 	struct encoder *encoder;
@@ -285,8 +281,17 @@ struct object_writer {
 	uint64_t *slice_ns;
 	enum room_class class;
 };
-int object_create(const struct object_writer *writer, uint64_t first, uint32_t count, uint32_t filled,
-	const uint8_t *plain, uint32_t *ret_id, struct object *ret_object);
+/*
+ * Makes an object of `count` granules at plain: payload in an extent, then the
+ * record. *ret_id: its id, or MAP_HOLE when all of them are zeros. Returns 0 or
+ * -ENOSPC. Shared unit lock or, for a direct object, none.
+ */
+int object_create(const struct object_writer *writer, uint64_t first, uint32_t count, const uint8_t *plain,
+	uint32_t *ret_id, struct object *ret_object);
+
+/* The same where fill makes the plain bytes, and only `filled` of the granules are live. Returns 0, -ENOSPC or -EIO. */
+int object_create_from(const struct object_writer *writer, uint64_t first, uint32_t count, uint32_t filled,
+	frame_fill *fill, void *arg, uint32_t *ret_id);
 
 /* Frees an object that no word names: extent, id, gauges. */
 void object_free(struct store *store, uint32_t id);

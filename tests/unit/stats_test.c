@@ -99,6 +99,8 @@ static void test_damaged_headers(void **state)
 	CHECK_REFUSED(worker_offset, page->worker_offset - CACHE_LINE_BYTES);
 	CHECK_REFUSED(worker_offset, page->worker_offset + CACHE_LINE_BYTES);
 	CHECK_REFUSED(worker_offset, UINT32_MAX - 63);
+	bytes += 4096; /* there would be room */
+	CHECK_REFUSED(worker_offset, page->worker_offset + 8);
 	free(page);
 }
 

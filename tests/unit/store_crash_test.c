@@ -253,9 +253,9 @@ static void child_of_many_threads(struct run *run)
 	struct writer writer[WRITERS];
 	pthread_t thread;
 
+	store_hook = die_at;
 	if (store_start(store) != 0)
 		child_fails(run, "start", 0, 0);
-	store_hook = die_at;
 	for (unsigned i = 0; i < WRITERS; i++) {
 		writer[i] = (struct writer){.run = run, .store = store, .io = store_io(store, i), .index = i,
 			.stripes = WRITERS, .random = random_next(&run->random),
