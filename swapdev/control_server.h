@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The server's side of the control socket. One thread, the server's main one:
+ * it waits for control_server_fd to be readable and then calls
+ * control_server_work, which never blocks on a client. Clients are root, a
+ * bounded number at a time; each has one request under way.
+ */
+#ifndef SWAPDEV_CONTROL_SERVER_H
+#define SWAPDEV_CONTROL_SERVER_H
+
+#include "control.h"
+
+struct control_server;
+struct store;
+
+struct control_server_config {
+	int listen_fd; /* the keeper's; stays the caller's */
+	int image_fd;
+	struct store *store;
+	/* Asks to stop. Returns 0, or -errno with a line in message. */
+	int (*stop)(void *arg, char *message, size_t message_bytes);
+	void *arg;
+	/* What never changes of the information; the node is set later. */
+	struct control_info info;
+};
+
+/* Returns 0 or -errno. */
+int control_server_create(struct control_server **ret, const struct control_server_config *config);
+
+/* NULL is fine. While a compaction runs it cannot be destroyed: ask control_server_is_compacting. */
+void control_server_destroy(struct control_server *server);
+
+void control_server_set_node(struct control_server *server, const char *node);
+bool control_server_is_compacting(struct control_server *server);
+
+int control_server_fd(const struct control_server *server);
+void control_server_work(struct control_server *server);
+
+#endif

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* What the keeper makes before it keeps: image, directory, transport, server, helper. */
+#include "keeper_internal.h"
+
+#include "control.h"
+#include "imagefile.h"
+#include "log.h"
+#include "server.h"
+#include "transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* ---- telling whoever started us ---- */
+
+void keeper_tell_ready(struct keeper *keeper, const char *line)
+{
+	if (keeper->ready_fd < 0)
+		return;
+	if (write(keeper->ready_fd, line, strlen(line)) < 0)
+		log_warning("nobody waits at the ready descriptor: %s", strerror(errno));
+	close(keeper->ready_fd);
+	keeper->ready_fd = -1;
+}
+
+/* The first reason is the one that is told. */
+void keeper_fail(struct keeper *keeper, int exit_code, const char *why)
+{
+	char line[500];
+
+	if (keeper->exit_code != DAEMON_DONE)
+		return;
+	keeper->exit_code = exit_code;
+	snprintf(line, sizeof(line), "failed %s\n", why);
+	keeper_tell_ready(keeper, line);
+}
+
+void keeper_log_and_fail(struct keeper *keeper, int exit_code, const char *why)
+{
+	if (keeper->exit_code == DAEMON_DONE)
+		log_error("%s", why);
+	keeper_fail(keeper, exit_code, why);
+}
+
+/* ---- before there is a server ---- */
+
+static void list_unsafe(const struct keeper *keeper, char *names, size_t names_bytes)
+{
+	bool accepted = keeper->options->allow_unsafe;
+	size_t used = 0;
+	unsigned bit, i;
+
+	for (i = 0; i < RESIDENT_BITS && used < names_bytes; i++) {
+		bit = 1U << i;
+		if (!(keeper->report.unsafe & bit))
+			continue;
+		log_line(accepted ? LOG_PRIORITY_WARNING : LOG_PRIORITY_ERROR, "%s: %s (%s): %s",
+			accepted ? "unsafe" : "refused", control_unsafe_name(bit), keeper->report.detail[i],
+			control_unsafe_risk(bit));
+		used += (size_t)snprintf(
+			names + used, names_bytes - used, "%s%s", used ? "; " : "", control_unsafe_name(bit));
+	}
+}
+
+/* Returns false when it is not safe to go on. */
+static bool check_safety(struct keeper *keeper)
+{
+	char names[400] = "", line[480];
+
+	if (keeper->report.unsafe == 0)
+		return true;
+	list_unsafe(keeper, names, sizeof(names));
+	if (keeper->options->allow_unsafe)
+		return true;
+	snprintf(line, sizeof(line), "not safe to swap to: %s (--allow-unsafe accepts that)", names);
+	keeper_fail(keeper, DAEMON_UNSAFE, line);
+	return false;
+}
+
+static bool make_image(struct keeper *keeper)
+{
+	char line[200];
+	bool swappable;
+	int error;
+
+	keeper->image_fd = imagefile_create(&swappable);
+	error = keeper->image_fd < 0 ? keeper->image_fd : store_format(keeper->image_fd, &keeper->options->store);
+	if (error < 0) {
+		snprintf(line, sizeof(line), "cannot make the image (a tmpfs file): %s", strerror(-error));
+		keeper_log_and_fail(keeper, DAEMON_FAILED, line);
+		return false;
+	}
+	if (swappable)
+		resident_report_add(&keeper->report, CONTROL_UNSAFE_IMAGE_SWAPPABLE, "tmpfs refused the option noswap");
+	return true;
+}
+
+static bool make_signal_fd(struct keeper *keeper)
+{
+	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+	sigset_t set, blocked;
+	size_t i;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaddset(&set, numbers[i]);
+	blocked = set;
+	sigaddset(&blocked, SIGUSR1); /* wakes I/O threads of the server */
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	keeper->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (keeper->signal_fd < 0)
+		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot make a signal descriptor");
+	return keeper->signal_fd >= 0;
+}
+
+bool keeper_prepare(struct keeper *keeper)
+{
+	bool on_fuse = strcmp(keeper->options->transport->name, "fuse") == 0;
+
+	resident_prepare(&keeper->report, on_fuse);
+	if (on_fuse)
+		resident_warn_of_fuse_timeouts();
+	return make_image(keeper) && check_safety(keeper) && make_signal_fd(keeper);
+}
+
+bool keeper_make_directory(struct keeper *keeper)
+{
+	char problem[200];
+	int error;
+
+	error = rundir_create(&keeper->rundir, keeper->options->name, problem, sizeof(problem));
+	if (error == 0)
+		return true;
+	keeper_log_and_fail(keeper, error == -EEXIST || error == -EBUSY ? DAEMON_BUSY : DAEMON_FAILED, problem);
+	return false;
+}
+
+bool keeper_prepare_transport(struct keeper *keeper)
+{
+	const struct daemon_options *options = keeper->options;
+	struct transport_config config = {
+		.size_bytes = options->store.size_bytes,
+		.unit_bytes = options->store.unit_bytes,
+		.io_threads = options->store.io_threads,
+		.discard = options->discard,
+	};
+	char problem[200];
+
+	snprintf(config.directory, sizeof(config.directory), "%s", keeper->rundir.path);
+	snprintf(config.fault, sizeof(config.fault), "%s", options->fault);
+	if (options->transport->prepare(&keeper->transport, &config, problem, sizeof(problem)) == 0)
+		return true;
+	keeper_log_and_fail(keeper, DAEMON_FAILED, problem);
+	return false;
+}
+
+/* ---- children ---- */
+
+/* What belongs to the keeper alone; a copy of it in a child would outlive the keeper. */
+static void close_keepers(struct keeper *keeper)
+{
+	close(keeper->signal_fd);
+	close(keeper->rundir.pid_fd);
+	if (keeper->ready_fd >= 0)
+		close(keeper->ready_fd);
+	if (keeper->link_fd >= 0)
+		close(keeper->link_fd);
+}
+
+static _Noreturn void run_server(struct keeper *keeper, int link_fd, pid_t keeper_pid)
+{
+	struct server_start start = {
+		.options = keeper->options,
+		.transport = keeper->transport,
+		.unsafe = keeper->report.unsafe,
+		.image_fd = keeper->image_fd,
+		.listen_fd = keeper->rundir.listen_fd,
+		.link_fd = link_fd,
+		.keeper_pid = keeper_pid,
+	};
+
+	close_keepers(keeper);
+	exit(server_main(&start));
+}
+
+bool keeper_start_server(struct keeper *keeper)
+{
+	pid_t keeper_pid = getpid();
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot make a socket pair");
+		return false;
+	}
+	keeper->link_fd = pair[0];
+	keeper->server = fork();
+	if (keeper->server == 0)
+		run_server(keeper, pair[1], keeper_pid);
+	close(pair[1]);
+	if (keeper->server < 0) {
+		keeper->server = 0;
+		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot fork the server");
+		return false;
+	}
+	return true;
+}
+
+static _Noreturn void run_helper(struct keeper *keeper, int result_fd, pid_t keeper_pid)
+{
+	struct attach_result result = {0};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != keeper_pid)
+		_exit(DAEMON_FAILED);
+	close_keepers(keeper);
+	rundir_close_socket(&keeper->rundir);
+	result.error = keeper->options->transport->attach(
+		keeper->transport, result.node, sizeof(result.node), result.problem, sizeof(result.problem));
+	if (write(result_fd, &result, sizeof(result)) != (ssize_t)sizeof(result))
+		_exit(DAEMON_FAILED);
+	_exit(DAEMON_DONE);
+}
+
+/* Attaching does I/O that the server answers: it may hang, so somebody else does it. */
+bool keeper_start_helper(struct keeper *keeper)
+{
+	pid_t keeper_pid = getpid();
+	int pair[2];
+
+	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0) {
+		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot make a pipe");
+		return false;
+	}
+	keeper->helper = fork();
+	if (keeper->helper == 0)
+		run_helper(keeper, pair[1], keeper_pid);
+	close(pair[1]);
+	keeper->helper_fd = pair[0];
+	if (keeper->helper < 0) {
+		keeper->helper = 0;
+		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot fork a helper");
+		return false;
+	}
+	return true;
+}

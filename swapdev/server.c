@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* Builds store, device and transport, waits, takes them down. */
+#include "server.h"
+
+#include "control_server.h"
+#include "device.h"
+#include "log.h"
+#include "resident.h"
+#include "store.h"
+#include "swaps.h"
+#include "transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STACK_BYTES (128 * 1024)
+
+struct server {
+	const struct server_start *start;
+	const struct transport_ops *ops;
+	struct store *store;
+	struct device *device;
+	struct control_server *control;
+	pthread_t serve_thread;
+	bool serving; /* serve_thread exists */
+	int serve_fd; /* event: ops->serve has returned */
+	int serve_result;
+	char node[64]; /* "" until the keeper has attached */
+	int claim_fd;  /* the node, opened for ourselves alone: nobody may start to use it while we stop */
+	bool stopping;
+};
+
+/* A step of the start failed: says so and gives the keeper the one line for the user. */
+static int fail(const struct server *server, int error, const char *what)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "cannot %s: %s", what, strerror(-error));
+	log_error("%s", text);
+	link_send(server->start->link_fd, LINK_FAILED, DAEMON_FAILED, text);
+	return error;
+}
+
+/* ---- start, in the order that keeps every page of ours in RAM ---- */
+
+static bool is_locked(const struct server *server)
+{
+	return !(server->start->unsafe & CONTROL_UNSAFE_MLOCK);
+}
+
+static int open_store(struct server *server)
+{
+	int error;
+
+	error = resident_heap();
+	if (error < 0)
+		return fail(server, error, "grow the heap");
+	error = is_locked(server) ? resident_lock_all() : 0;
+	if (error < 0)
+		return fail(server, error, "lock memory");
+	error = is_locked(server) ? resident_lock_on_fault() : 0;
+	if (error == 0)
+		error = store_open(&server->store, server->start->image_fd);
+	if (error < 0)
+		return fail(server, error, "open the store");
+	error = is_locked(server) ? resident_lock_future() : 0;
+	return error < 0 ? fail(server, error, "lock memory") : 0;
+}
+
+static int start_store(struct server *server)
+{
+	int error;
+
+	error = device_create(&server->device, server->store);
+	if (error == 0)
+		error = store_start(server->store);
+	return error < 0 ? fail(server, error, "start the store") : 0;
+}
+
+static int stop_by_client(void *arg, char *message, size_t message_bytes);
+
+static int start_control(struct server *server)
+{
+	const struct server_start *start = server->start;
+	const struct store_config *store = &start->options->store;
+	struct control_server_config config = {
+		.listen_fd = start->listen_fd,
+		.image_fd = start->image_fd,
+		.store = server->store,
+		.stop = stop_by_client,
+		.arg = server,
+		.info =
+			{
+				.keeper_pid = start->keeper_pid,
+				.server_pid = getpid(),
+				.size_bytes = store->size_bytes,
+				.max_size_bytes = store->max_size_bytes,
+				.reserve_bytes = store->reserve_bytes,
+				.unit_bytes = store->unit_bytes,
+				.slots = store->slots,
+				.io_threads = store->io_threads,
+				.compress_threads = store->compress_threads,
+				.discard = start->options->discard,
+				.unsafe = start->unsafe,
+				.stats_offset = store_stats_offset(server->store),
+				.stats_bytes = store_stats_bytes(server->store),
+			},
+	};
+	struct timespec now;
+	int error;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	config.info.started_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	snprintf(config.info.name, sizeof(config.info.name), "%s", start->options->name);
+	snprintf(config.info.transport, sizeof(config.info.transport), "%s", server->ops->name);
+	error = control_server_create(&server->control, &config);
+	return error < 0 ? fail(server, error, "set up the control socket") : 0;
+}
+
+static void *serve_main(void *argument)
+{
+	struct server *server = argument;
+
+	server->serve_result = server->ops->serve(server->start->transport);
+	eventfd_write(server->serve_fd, 1);
+	return NULL;
+}
+
+static int start_transport(struct server *server)
+{
+	char problem[200];
+	pthread_attr_t attributes;
+	int error;
+
+	error = server->ops->serve_start(server->start->transport, server->device, problem, sizeof(problem));
+	if (error < 0) {
+		log_error("%s", problem);
+		link_send(server->start->link_fd, LINK_FAILED, DAEMON_FAILED, problem);
+		return error;
+	}
+	server->serve_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (server->serve_fd < 0)
+		return fail(server, -errno, "make an event descriptor");
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	error = pthread_create(&server->serve_thread, &attributes, serve_main, server);
+	pthread_attr_destroy(&attributes);
+	if (error)
+		return fail(server, -error, "start the transport");
+	pthread_setname_np(server->serve_thread, "serve");
+	server->serving = true;
+	return 0;
+}
+
+/* What each thread inherits is looked at once, from outside, when all of them exist. */
+static int check_threads(struct server *server)
+{
+	int missing;
+
+	if (server->start->unsafe & CONTROL_UNSAFE_IO_FLUSHER)
+		return 0;
+	missing = resident_threads_without_io_flusher();
+	if (missing == 0)
+		return 0;
+	return fail(server, missing < 0 ? missing : -EPERM, "get PR_SET_IO_FLUSHER on every thread");
+}
+
+static int start_all(struct server *server)
+{
+	int error;
+
+	error = open_store(server);
+	if (error == 0)
+		error = start_store(server);
+	if (error == 0)
+		error = start_control(server);
+	if (error == 0)
+		error = start_transport(server);
+	if (error == 0)
+		error = check_threads(server);
+	if (error == 0)
+		resident_hide();
+	return error;
+}
+
+/* ---- stop ---- */
+
+/* force: other users than swap lose the device; swap never does. */
+static int try_stop(struct server *server, bool force, char *message, size_t message_bytes)
+{
+	if (server->stopping)
+		return 0;
+	if (server->node[0] && swaps_has_node(server->node)) {
+		snprintf(message, message_bytes, "%s is swapped on: swapoff %s first", server->node, server->node);
+		return -EBUSY;
+	}
+	if (server->node[0] && server->claim_fd < 0)
+		server->claim_fd = open(server->node, O_RDONLY | O_EXCL | O_CLOEXEC | O_NONBLOCK);
+	if (server->node[0] && server->claim_fd < 0 && errno == EBUSY) {
+		/* A swapon between our look and our claim ends here too. */
+		if (!force || swaps_has_node(server->node)) {
+			snprintf(message, message_bytes,
+				"%s is in use (swapped on, mounted or held by another program)", server->node);
+			return -EBUSY;
+		}
+		log_warning("%s is in use: its users get I/O errors", server->node);
+	}
+	server->stopping = true;
+	return 0;
+}
+
+static int stop_by_client(void *arg, char *message, size_t message_bytes)
+{
+	return try_stop(arg, false, message, message_bytes);
+}
+
+/* Returns false when the keeper is gone. */
+static bool hear_keeper(struct server *server)
+{
+	struct link_message message;
+	char why[200];
+	int error;
+
+	error = link_receive(server->start->link_fd, &message);
+	if (error == -EAGAIN)
+		return true;
+	if (error < 0)
+		return false;
+	if (message.kind == LINK_ATTACHED) {
+		snprintf(server->node, sizeof(server->node), "%.63s", message.text);
+		control_server_set_node(server->control, server->node);
+		daemon_leave_caller(server->start->options);
+	} else if (message.kind == LINK_STOP && try_stop(server, true, why, sizeof(why)) < 0) {
+		link_send(server->start->link_fd, LINK_REFUSED, 0, why);
+	}
+	return true;
+}
+
+static int wait_and_answer(struct server *server)
+{
+	struct pollfd fds[] = {
+		{.fd = server->start->link_fd, .events = POLLIN},
+		{.fd = server->serve_fd, .events = POLLIN},
+		{.fd = control_server_fd(server->control), .events = POLLIN},
+	};
+
+	while (!server->stopping) {
+		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0)
+			continue;
+		if (fds[0].revents && !hear_keeper(server)) {
+			log_error(
+				"the keeper is gone: ending; folioswap del %s cleans up", server->start->options->name);
+			return DAEMON_FAILED;
+		}
+		if (fds[1].revents) {
+			log_error("the transport has ended: %s",
+				server->serve_result < 0 ? strerror(-server->serve_result) : "connection closed");
+			return DAEMON_FAILED;
+		}
+		if (fds[2].revents)
+			control_server_work(server->control);
+	}
+	link_send(server->start->link_fd, LINK_STOPPING, 0, NULL);
+	return DAEMON_DONE;
+}
+
+/* The image dies with the device, so a compaction that is still running may end with the process. */
+static void take_down(struct server *server)
+{
+	if (server->serving) {
+		server->ops->serve_stop(server->start->transport);
+		pthread_join(server->serve_thread, NULL);
+	}
+	if (server->control && control_server_is_compacting(server->control))
+		return;
+	control_server_destroy(server->control);
+	device_destroy(server->device);
+	store_close(server->store);
+}
+
+int server_main(const struct server_start *start)
+{
+	struct server server = {.start = start, .ops = start->options->transport, .serve_fd = -1, .claim_fd = -1};
+	int exit_code = DAEMON_FAILED;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	if (getppid() != start->keeper_pid)
+		return DAEMON_FAILED;
+	prctl(PR_SET_NAME, "folioswapd-srv", 0, 0, 0);
+	if (start_all(&server) == 0) {
+		link_send(start->link_fd, LINK_READY, 0, NULL);
+		exit_code = wait_and_answer(&server);
+	}
+	take_down(&server);
+	return exit_code;
+}

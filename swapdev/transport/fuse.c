@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The FUSE transport, the keeper's half: mount, loop device, and taking both down. */
+#include "fuse_session.h"
+#include "loopdev.h"
+#include "transport_ops.h"
+
+#include "cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_BYTES 160
+
+/*
+ * In memory that keeper, server and helper share: what the helper has done so
+ * far is known to the keeper even when the helper is killed.
+ */
+struct transport {
+	struct transport_config config;
+	char mount_path[PATH_BYTES];
+	int fuse_fd;
+	/*
+	 * The helper sends the loop device's descriptor into this socket pair, where it stays, in flight, until detach
+	 * takes it out. So the keeper keeps the device open, and its death, which closes the pair, lets it go.
+	 */
+	int parked[2];
+	bool mounted;
+	struct loopdev loop;
+	struct fuse_server *server; /* the server's own memory */
+};
+
+static int fail(char *problem, size_t problem_bytes, const char *what)
+{
+	int error = errno;
+
+	snprintf(problem, problem_bytes, "%s: %s", what, strerror(error));
+	return -error;
+}
+
+static int fuse_probe(char *problem, size_t problem_bytes)
+{
+	static const char *const nodes[] = {"/dev/fuse", "/dev/loop-control"};
+	char what[64];
+	size_t i;
+	int fd;
+
+	for (i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		fd = open(nodes[i], O_RDWR | O_CLOEXEC);
+		if (fd < 0) {
+			snprintf(
+				what, sizeof(what), "cannot open %s (modprobe %s)", nodes[i], i == 0 ? "fuse" : "loop");
+			return fail(problem, problem_bytes, what);
+		}
+		close(fd);
+	}
+	return 0;
+}
+
+static int mount_fuse(struct transport *transport, char *problem, size_t problem_bytes)
+{
+	char options[128];
+
+	if (mkdir(transport->mount_path, 0700) < 0 && errno != EEXIST)
+		return fail(problem, problem_bytes, "cannot make the mount point");
+	transport->fuse_fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	if (transport->fuse_fd < 0)
+		return fail(problem, problem_bytes, "cannot open /dev/fuse (modprobe fuse)");
+	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,max_read=%u", transport->fuse_fd,
+		fuse_server_request_max_bytes());
+	if (mount("folioswap", transport->mount_path, "fuse.folioswap", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
+		return fail(problem, problem_bytes, "cannot mount FUSE");
+	transport->mounted = true;
+	return 0;
+}
+
+static int fuse_prepare(
+	struct transport **ret, const struct transport_config *config, char *problem, size_t problem_bytes)
+{
+	char path[PATH_BYTES + sizeof(FUSE_SERVER_FILE)];
+	struct transport *transport;
+	int error;
+
+	transport = mmap(NULL, sizeof(*transport), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (transport == MAP_FAILED)
+		return fail(problem, problem_bytes, "cannot map memory");
+	transport->config = *config;
+	transport->fuse_fd = -1;
+	snprintf(transport->mount_path, sizeof(transport->mount_path), "%s/mnt", config->directory);
+	snprintf(path, sizeof(path), "%s/%s", transport->mount_path, FUSE_SERVER_FILE);
+	loopdev_init(&transport->loop, path, config->discard, fuse_server_request_max_bytes());
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, transport->parked) < 0) {
+		error = fail(problem, problem_bytes, "cannot make a socket pair");
+		munmap(transport, sizeof(*transport));
+		return error;
+	}
+	*ret = transport; /* from here on detach takes down what there is */
+	return mount_fuse(transport, problem, problem_bytes);
+}
+
+static int park(const struct transport *transport, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.bytes = {0}};
+	char byte = 0;
+	struct iovec vector = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(transport->parked[0], &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
+}
+
+/* Returns the parked descriptor, or -1 when there is none. */
+static int unpark(const struct transport *transport)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	char byte;
+	struct iovec vector = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &vector,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *header;
+	int fd = -1;
+
+	if (recvmsg(transport->parked[1], &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != 1)
+		return -1;
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	return fd;
+}
+
+static int fuse_attach(struct transport *transport, char *node, size_t node_bytes, char *problem, size_t problem_bytes)
+{
+	CLEANUP(close_fd) int backing_fd = -1;
+	CLEANUP(close_fd) int loop_fd = -1;
+	int error;
+
+	/* Were this copy open, the keeper could not end a connection on which we hang. */
+	close(transport->fuse_fd);
+	backing_fd = open(transport->loop.backing, O_RDWR | O_CLOEXEC);
+	if (backing_fd < 0)
+		return fail(problem, problem_bytes, "cannot open the mounted file");
+	error = loopdev_attach(&transport->loop, backing_fd, &loop_fd, problem, problem_bytes);
+	if (error < 0)
+		return error;
+	error = park(transport, loop_fd);
+	if (error < 0) {
+		snprintf(problem, problem_bytes, "cannot keep the loop device: %s", strerror(-error));
+		return error;
+	}
+	loopdev_node(&transport->loop, node, node_bytes);
+	return 0;
+}
+
+/* The connection first: from then on nothing can hang on a server that is not there. */
+static int fuse_detach(struct transport *transport)
+{
+	int error;
+
+	if (transport->fuse_fd >= 0)
+		close(transport->fuse_fd);
+	transport->fuse_fd = -1;
+	error = loopdev_detach(&transport->loop, unpark(transport));
+	if (error < 0)
+		return error;
+	if (transport->mounted && umount2(transport->mount_path, MNT_DETACH) < 0 && errno != EINVAL && errno != ENOENT)
+		return -EBUSY;
+	transport->mounted = false;
+	rmdir(transport->mount_path);
+	return 0;
+}
+
+static int fuse_serve_start(struct transport *transport, struct device *device, char *problem, size_t problem_bytes)
+{
+	/* A copy here would keep the loop device when the keeper dies. */
+	close(transport->parked[0]);
+	close(transport->parked[1]);
+	return fuse_server_create(
+		&transport->server, device, transport->fuse_fd, &transport->config, problem, problem_bytes);
+}
+
+static int fuse_serve(struct transport *transport)
+{
+	return fuse_server_run(transport->server);
+}
+
+static void fuse_serve_stop(struct transport *transport)
+{
+	fuse_server_stop(transport->server);
+}
+
+const struct transport_ops fuse_transport_ops = {
+	.name = "fuse",
+	.summary = "FUSE file under a loop device: any kernel from 5.8 on",
+	.probe = fuse_probe,
+	.prepare = fuse_prepare,
+	.attach = fuse_attach,
+	.detach = fuse_detach,
+	.serve_start = fuse_serve_start,
+	.serve = fuse_serve,
+	.serve_stop = fuse_serve_stop,
+};

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the daemon itself costs. No allocation. */
+#ifndef SWAPDEV_USAGE_H
+#define SWAPDEV_USAGE_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* User and system time of a process and its threads; 0 when it is gone. */
+uint64_t usage_cpu_ns(pid_t pid);
+
+/*
+ * RAM of keeper and server: the server's memory without the image's mapping,
+ * the image's pages (mapped or not), and what the keeper does not share with it.
+ */
+uint64_t usage_resident_bytes(pid_t keeper, int image_fd);
+
+#endif

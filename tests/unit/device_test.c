@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* The device over a store that writes its calls down; the split against a model that walks granule by granule. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <errno.h>
+
+#include <cmocka.h>
+
+#include "clock.h"
+#include "device.h"
+#include "fake_store.h"
+#include "split.h"
+#include "units.h"
+
+#define TIB (1024 * GIB)
+#define RANDOM_RANGES 4000
+#define RANDOM_REQUESTS 4000
+
+static const uint32_t units[] = {64 * KIB, 2 * MIB, 16 * MIB};
+
+static uint64_t random_state = UINT64_C(0xdecaf);
+
+static uint64_t random_below(uint64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+/* Walks the range granule by granule and lets a piece end where the unit number changes. */
+static void check_split(uint64_t offset, uint64_t length, uint32_t unit)
+{
+	struct split split;
+	struct split_piece piece = {.granule = 0};
+	uint32_t left = 0;
+
+	split_init(&split, offset, length, unit);
+	for (uint64_t at = offset; at < offset + length; at += GRANULE_BYTES) {
+		bool starts_here = at == offset || at / unit != (at - GRANULE_BYTES) / unit;
+
+		assert_int_equal(left == 0, starts_here);
+		if (starts_here) {
+			assert_true(split_next(&split, &piece));
+			assert_int_equal(piece.granule, at / GRANULE_BYTES);
+			assert_int_equal(piece.data_offset_bytes, at - offset);
+			assert_true(piece.count > 0);
+			left = piece.count;
+		}
+		left--;
+	}
+	assert_int_equal(left, 0);
+	assert_false(split_next(&split, &piece));
+	assert_false(split_next(&split, &piece));
+}
+
+static void test_split_random(void **state)
+{
+	static const uint64_t bases[] = {0, 4 * GIB - 32 * MIB, 2 * TIB - 32 * MIB, 4 * TIB - 32 * MIB, 512 * TIB};
+
+	(void)state;
+	for (unsigned i = 0; i < RANDOM_RANGES; i++) {
+		uint32_t unit = units[random_below(3)];
+		uint64_t base = bases[random_below(5)];
+		uint64_t offset = base + random_below(2 * 64 * MIB / GRANULE_BYTES) * GRANULE_BYTES;
+		uint64_t length_max = random_below(4) ? 3 * unit : 64 * KIB;
+		uint64_t length = (1 + random_below(length_max / GRANULE_BYTES)) * GRANULE_BYTES;
+
+		check_split(offset, length, unit);
+	}
+}
+
+static void test_split_edges(void **state)
+{
+	(void)state;
+	for (unsigned u = 0; u < 3; u++) {
+		uint64_t unit = units[u];
+
+		check_split(0, 0, units[u]);
+		check_split(unit, unit, units[u]);
+		check_split(unit - GRANULE_BYTES, 2 * GRANULE_BYTES, units[u]);
+		check_split(unit - GRANULE_BYTES, 2 * GRANULE_BYTES + unit, units[u]);
+		check_split(unit, GRANULE_BYTES, units[u]);
+		check_split(unit - GRANULE_BYTES, GRANULE_BYTES, units[u]);
+		check_split(0, 5 * unit, units[u]);
+		/* The last bytes that a byte offset of 64 bits can name. */
+		check_split(UINT64_MAX - 2 * unit + 1, 2 * unit - GRANULE_BYTES, units[u]);
+	}
+}
+
+struct answer {
+	unsigned calls;
+	int error;
+};
+
+static void record_answer(struct request *request, int error)
+{
+	struct answer *answer = request->transport_data;
+
+	answer->calls++;
+	answer->error = error;
+}
+
+/* Submits one request and returns its error; completion must have come exactly once by then. */
+static int submit(
+	struct device *device, unsigned thread, enum request_op op, uint64_t offset, uint64_t length, void *data)
+{
+	struct answer answer = {0};
+	struct request request = {
+		.op = op,
+		.offset_bytes = offset,
+		.length_bytes = length,
+		.data = data,
+		.received_ns = clock_ns(),
+		.complete = record_answer,
+		.transport_data = &answer,
+	};
+
+	device_submit(device, thread, &request);
+	assert_int_equal(answer.calls, 1);
+	return answer.error;
+}
+
+struct fixture {
+	struct store *store;
+	struct device *device;
+};
+
+static void fixture_init(struct fixture *fixture, uint64_t size, uint32_t unit, unsigned io_threads, bool with_memory)
+{
+	fixture->store = fake_store_create(size, unit, io_threads, with_memory);
+	assert_int_equal(device_create(&fixture->device, fixture->store), 0);
+}
+
+static void fixture_deinit(struct fixture *fixture)
+{
+	device_destroy(fixture->device);
+	fake_store_destroy(fixture->store);
+}
+
+static const struct stats_op *op_stats(
+	const struct fixture *fixture, unsigned thread, enum stats_kind kind, unsigned order)
+{
+	return &stats_page_io(store_stats(fixture->store), thread)->op[kind][order];
+}
+
+/* All requests that any thread of the page has counted. */
+static uint64_t counted_requests(const struct fixture *fixture)
+{
+	struct stats_sum *sum = aligned_alloc(CACHE_LINE_BYTES, sizeof(*sum));
+	uint64_t requests = 0;
+
+	assert_non_null(sum);
+	stats_sum(store_stats(fixture->store), sum);
+	for (unsigned kind = 0; kind < STATS_KINDS; kind++)
+		for (unsigned order = 0; order < ORDER_COUNT; order++)
+			requests += sum->io.op[kind][order].requests;
+	free(sum);
+	return requests;
+}
+
+static void test_view_of_the_store(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 3, false);
+	assert_int_equal(device_size_bytes(fixture.device), 6 * MIB);
+	assert_int_equal(device_unit_bytes(fixture.device), 2 * MIB);
+	assert_int_equal(device_io_threads(fixture.device), 3);
+	fixture_deinit(&fixture);
+	device_destroy(NULL);
+}
+
+static void check_call(
+	const struct fake_call *call, enum fake_op op, unsigned io, uint64_t granule, uint32_t count, void *data)
+{
+	assert_int_equal(call->op, op);
+	assert_int_equal(call->io, io);
+	assert_int_equal(call->granule, granule);
+	assert_int_equal(call->count, count);
+	assert_ptr_equal(call->data, data);
+}
+
+static void test_pieces_reach_the_store(void **state)
+{
+	static const enum fake_op expected[] = {
+		[REQUEST_READ] = FAKE_READ,
+		[REQUEST_WRITE] = FAKE_WRITE,
+		[REQUEST_DISCARD] = FAKE_DISCARD,
+		[REQUEST_WRITE_ZEROES] = FAKE_DISCARD,
+	};
+	static uint8_t buffer[192 * KIB];
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, MIB, 64 * KIB, 2, false);
+	for (unsigned op = REQUEST_READ; op <= REQUEST_WRITE_ZEROES; op++) {
+		uint8_t *data = op <= REQUEST_WRITE ? buffer : NULL;
+		const struct fake_call *calls = fake_store_calls(fixture.store);
+
+		fake_store_forget(fixture.store);
+		assert_int_equal(submit(fixture.device, op % 2, op, 60 * KIB, 140 * KIB, data), 0);
+		assert_int_equal(fake_store_call_count(fixture.store), 4);
+		check_call(&calls[0], expected[op], op % 2, 15, 1, data);
+		check_call(&calls[1], expected[op], op % 2, 16, 16, data ? data + 4 * KIB : NULL);
+		check_call(&calls[2], expected[op], op % 2, 32, 16, data ? data + 68 * KIB : NULL);
+		check_call(&calls[3], expected[op], op % 2, 48, 2, data ? data + 132 * KIB : NULL);
+	}
+	fixture_deinit(&fixture);
+}
+
+static void test_far_offsets(void **state)
+{
+	static const uint64_t borders[] = {4 * GIB, 2 * TIB, 4 * TIB, 16 * TIB};
+	static uint8_t buffer[8 * KIB];
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, 16 * TIB + 2 * MIB, 2 * MIB, 1, false);
+	for (unsigned i = 0; i < 4; i++) {
+		const struct fake_call *calls = fake_store_calls(fixture.store);
+		uint64_t granule = borders[i] / GRANULE_BYTES;
+
+		fake_store_forget(fixture.store);
+		assert_int_equal(submit(fixture.device, 0, REQUEST_WRITE, borders[i] - 4 * KIB, 8 * KIB, buffer), 0);
+		assert_int_equal(fake_store_call_count(fixture.store), 2);
+		check_call(&calls[0], FAKE_WRITE, 0, granule - 1, 1, buffer);
+		check_call(&calls[1], FAKE_WRITE, 0, granule, 1, buffer + 4 * KIB);
+	}
+	/* One discard of 8 GiB: every unit once, none twice. */
+	fake_store_forget(fixture.store);
+	assert_int_equal(submit(fixture.device, 0, REQUEST_DISCARD, 2 * TIB - 4 * GIB, 8 * GIB, NULL), 0);
+	assert_int_equal(fake_store_call_count(fixture.store), 4096);
+	for (unsigned i = 0; i < 4096; i++)
+		check_call(&fake_store_calls(fixture.store)[i], FAKE_DISCARD, 0,
+			(2 * TIB - 4 * GIB) / GRANULE_BYTES + i * 512, 512, NULL);
+	fixture_deinit(&fixture);
+}
+
+static void test_bad_requests_do_not_reach_the_store(void **state)
+{
+	static const uint64_t ranges[][2] = {
+		{0, 0},
+		{4 * KIB, 0},
+		{512, 4 * KIB},
+		{4 * KIB, 4 * KIB + 512},
+		{4 * KIB, 512},
+		{0, 4 * KIB - 1},
+		{6 * MIB, 4 * KIB},
+		{6 * MIB - 4 * KIB, 8 * KIB},
+		{0, 6 * MIB + 4 * KIB},
+		{6 * MIB + 4 * KIB, 4 * KIB},
+		{4 * GIB, 4 * KIB},
+		{UINT64_MAX - 4 * KIB + 1, 4 * KIB},    /* the sum is 2^64: wraps to 0 */
+		{UINT64_MAX - 4 * KIB + 1, 8 * KIB},    /* wraps to 4 KiB */
+		{8 * KIB, UINT64_MAX - 4 * KIB + 1},    /* wraps to 4 KiB */
+		{4 * KIB, UINT64_MAX - 4 * KIB + 1},    /* wraps to 0 */
+		{UINT64_C(1) << 63, UINT64_C(1) << 63}, /* wraps to 0 */
+		{UINT64_MAX - 4 * KIB + 1, UINT64_MAX - 4 * KIB + 1},
+	};
+	static uint8_t buffer[8 * KIB];
+	struct fixture fixture;
+	uint64_t counted = 0;
+
+	(void)state;
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 1, false);
+	for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		for (unsigned op = REQUEST_READ; op <= REQUEST_WRITE_ZEROES; op++) {
+			assert_int_equal(submit(fixture.device, 0, op, ranges[i][0], ranges[i][1], buffer), -EINVAL);
+			counted += ranges[i][1] >= 4096;
+		}
+	}
+	assert_int_equal(submit(fixture.device, 0, REQUEST_READ, 0, 4 * KIB, NULL), -EINVAL);
+	assert_int_equal(submit(fixture.device, 0, REQUEST_WRITE, 0, 4 * KIB, NULL), -EINVAL);
+	assert_int_equal(submit(fixture.device, 0, (enum request_op)(REQUEST_FLUSH + 1), 0, 4 * KIB, buffer), -EINVAL);
+	assert_int_equal(fake_store_call_count(fixture.store), 0);
+	assert_int_equal(counted_requests(&fixture), counted + 2);
+	/* Refused ones are errors of their order: six ranges of 4 KiB and a little, and the one without data. */
+	assert_int_equal(op_stats(&fixture, 0, STATS_READ, 0)->errors, op_stats(&fixture, 0, STATS_READ, 0)->requests);
+	assert_int_equal(op_stats(&fixture, 0, STATS_WRITE, 0)->errors, 7);
+	assert_int_equal(op_stats(&fixture, 0, STATS_WRITE, 10)->errors, 1);
+	fixture_deinit(&fixture);
+}
+
+static void test_flush_touches_nothing(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 1, false);
+	assert_int_equal(submit(fixture.device, 0, REQUEST_FLUSH, 0, 0, NULL), 0);
+	assert_int_equal(submit(fixture.device, 0, REQUEST_FLUSH, 512, 0, NULL), 0);
+	assert_int_equal(fake_store_call_count(fixture.store), 0);
+	assert_int_equal(counted_requests(&fixture), 0);
+	fixture_deinit(&fixture);
+}
+
+static void test_first_error_is_kept_and_all_pieces_tried(void **state)
+{
+	static uint8_t buffer[256 * KIB];
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, MIB, 64 * KIB, 1, true);
+	memset(buffer, 0x5a, sizeof(buffer));
+	for (unsigned op = REQUEST_READ; op <= REQUEST_WRITE_ZEROES; op++) {
+		fake_store_forget(fixture.store);
+		fake_store_fail(fixture.store, 2, -EIO);
+		fake_store_fail(fixture.store, 3, -ENOSPC);
+		assert_int_equal(submit(fixture.device, 0, op, 0, 256 * KIB, buffer), -EIO);
+		assert_int_equal(fake_store_call_count(fixture.store), 4);
+		if (op == REQUEST_WRITE) {
+			assert_int_equal(fake_store_memory(fixture.store)[64 * KIB - 1], 0x5a);
+			assert_int_equal(fake_store_memory(fixture.store)[64 * KIB], 0);
+			assert_int_equal(fake_store_memory(fixture.store)[192 * KIB - 1], 0);
+			assert_int_equal(fake_store_memory(fixture.store)[192 * KIB], 0x5a);
+		}
+		/* An error of one piece is no error of the next request. */
+		assert_int_equal(submit(fixture.device, 0, op, 0, 256 * KIB, buffer), 0);
+		memset(buffer, 0x5a, sizeof(buffer));
+	}
+	assert_int_equal(op_stats(&fixture, 0, STATS_WRITE, 6)->requests, 2);
+	assert_int_equal(op_stats(&fixture, 0, STATS_WRITE, 6)->errors, 1);
+	assert_int_equal(op_stats(&fixture, 0, STATS_DISCARD, 6)->requests, 4);
+	assert_int_equal(op_stats(&fixture, 0, STATS_DISCARD, 6)->errors, 2);
+	fixture_deinit(&fixture);
+}
+
+static void test_request_is_counted_once_whole(void **state)
+{
+	static uint8_t buffer[64 * KIB + 4 * KIB];
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, MIB, 64 * KIB, 2, false);
+	assert_int_equal(submit(fixture.device, 1, REQUEST_READ, 32 * KIB, 64 * KIB, buffer), 0); /* two pieces */
+	assert_int_equal(submit(fixture.device, 1, REQUEST_READ, 60 * KIB, 68 * KIB, buffer), 0); /* two pieces */
+	assert_int_equal(counted_requests(&fixture), 2);
+	assert_int_equal(op_stats(&fixture, 1, STATS_READ, 4)->requests, 2);
+	assert_int_equal(op_stats(&fixture, 1, STATS_READ, 4)->bytes, 132 * KIB);
+	assert_int_equal(op_stats(&fixture, 1, STATS_READ, 4)->errors, 0);
+	fixture_deinit(&fixture);
+}
+
+static uint64_t counted_before_answer;
+
+static void look_at_statistics(struct request *request, int error)
+{
+	const struct fixture *fixture = request->transport_data;
+
+	(void)error;
+	counted_before_answer = counted_requests(fixture);
+}
+
+static void test_latency_runs_from_the_reception(void **state)
+{
+	static uint8_t buffer[4 * KIB];
+	struct fixture fixture;
+	struct request request = {
+		.op = REQUEST_READ,
+		.length_bytes = 4 * KIB,
+		.data = buffer,
+		.complete = look_at_statistics,
+		.transport_data = &fixture,
+	};
+	const uint64_t second_ns = UINT64_C(1000000000);
+
+	(void)state;
+	fixture_init(&fixture, MIB, 64 * KIB, 1, false);
+	request.received_ns = clock_ns() - 3 * second_ns;
+	device_submit(fixture.device, 0, &request);
+	assert_int_equal(counted_before_answer, 1);
+	assert_true(op_stats(&fixture, 0, STATS_READ, 0)->latency.max_ns >= 3 * second_ns);
+	assert_true(op_stats(&fixture, 0, STATS_READ, 0)->latency.max_ns < 60 * second_ns);
+	/* A reception that seems to lie ahead counts as no time at all, not as centuries. */
+	request.received_ns = clock_ns() + 1000 * second_ns;
+	request.op = REQUEST_WRITE;
+	device_submit(fixture.device, 0, &request);
+	assert_int_equal(op_stats(&fixture, 0, STATS_WRITE, 0)->latency.max_ns, 0);
+	assert_int_equal(op_stats(&fixture, 0, STATS_WRITE, 0)->requests, 1);
+	fixture_deinit(&fixture);
+}
+
+static void test_random_requests_against_an_array(void **state)
+{
+	const uint64_t size = 2 * MIB;
+	uint8_t *model = calloc(1, size);
+	uint8_t *buffer = malloc(size);
+	struct fixture fixture;
+
+	(void)state;
+	assert_non_null(model);
+	assert_non_null(buffer);
+	fixture_init(&fixture, size, 64 * KIB, 2, true);
+	for (unsigned i = 0; i < RANDOM_REQUESTS; i++) {
+		uint64_t first = random_below(size / GRANULE_BYTES);
+		uint64_t left = size / GRANULE_BYTES - first;
+		uint64_t offset = first * GRANULE_BYTES;
+		uint64_t length = (1 + random_below(left < 48 ? left : 48)) * GRANULE_BYTES;
+		enum request_op op = (enum request_op)random_below(REQUEST_FLUSH + 1);
+
+		if (op == REQUEST_WRITE)
+			for (uint64_t at = 0; at < length; at += 8)
+				memcpy(buffer + at, &(uint64_t){random_below(UINT64_MAX)}, 8);
+		fake_store_forget(fixture.store);
+		assert_int_equal(submit(fixture.device, i % 2, op, offset, length, buffer), 0);
+		if (op == REQUEST_READ)
+			assert_memory_equal(buffer, model + offset, length);
+		else if (op == REQUEST_WRITE)
+			memcpy(model + offset, buffer, length);
+		else if (op != REQUEST_FLUSH)
+			memset(model + offset, 0, length);
+		assert_int_equal(memcmp(fake_store_memory(fixture.store), model, size), 0);
+	}
+	fixture_deinit(&fixture);
+	free(buffer);
+	free(model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_split_random),
+		cmocka_unit_test(test_split_edges),
+		cmocka_unit_test(test_view_of_the_store),
+		cmocka_unit_test(test_pieces_reach_the_store),
+		cmocka_unit_test(test_far_offsets),
+		cmocka_unit_test(test_bad_requests_do_not_reach_the_store),
+		cmocka_unit_test(test_flush_touches_nothing),
+		cmocka_unit_test(test_first_error_is_kept_and_all_pieces_tried),
+		cmocka_unit_test(test_request_is_counted_once_whole),
+		cmocka_unit_test(test_latency_runs_from_the_reception),
+		cmocka_unit_test(test_random_requests_against_an_array),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
