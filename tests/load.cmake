@@ -1,0 +1,4 @@
+# swapload: its contents and its verifier; then whole runs, without root and whether or not swap is on.
+pkg_check_modules(LOAD_CODECS REQUIRED IMPORTED_TARGET libzstd liblz4)
+folioswap_unit_test(load_test load base PkgConfig::LOAD_CODECS)
+folioswap_unit_test(load_run_test load base)
