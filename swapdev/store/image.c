@@ -202,34 +202,33 @@ static void image_set_regions(struct image *image)
 }
 
 /* Checks through a private copy: the file may be anybody's until it has passed. */
-static int image_check_file(int fd, uint64_t *ret_bytes)
+static int image_check_file(int fd, struct stat *status)
 {
 	struct superblock super;
-	struct stat status;
-	int result;
 
-	if (fstat(fd, &status) < 0)
+	if (fstat(fd, status) < 0)
 		return -errno;
 	if (pread(fd, &super, sizeof(super), 0) != sizeof(super))
 		return -EPROTO;
-	result = superblock_check(&super, (uint64_t)status.st_size);
-	if (result == 0)
-		*ret_bytes = (uint64_t)status.st_size;
-	return result;
+	return superblock_check(&super, (uint64_t)status->st_size);
 }
 
 int image_map(struct image *image, int fd)
 {
+	struct stat status;
+	int result = image_check_file(fd, &status);
 	uint64_t bytes;
-	int result = image_check_file(fd, &bytes);
 
 	if (result < 0)
 		return result;
+	bytes = (uint64_t)status.st_size;
 	/* MAP_NORESERVE: the sparse regions are far larger than what will be populated. */
 	image->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (image->base == MAP_FAILED)
 		return -errno;
 	image->bytes = bytes;
+	/* tmpfs says its huge page size here when it uses them. */
+	image->page_bytes = (uint64_t)status.st_blksize == IMAGE_ALIGN ? IMAGE_ALIGN : GRANULE_BYTES;
 	image->fd = fd;
 	image->super = (struct superblock *)image->base;
 	image_set_regions(image);

@@ -237,7 +237,8 @@ struct slot_header {
 struct image {
 	uint8_t *base;
 	uint64_t bytes;
-	int fd; /* the caller's */
+	uint64_t page_bytes; /* that the file is made of: 2 MiB on a tmpfs with huge pages */
+	int fd;		     /* the caller's */
 	struct superblock *super;
 	_Atomic map_word *map;
 	struct record *records;

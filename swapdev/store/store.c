@@ -150,7 +150,7 @@ static uint64_t fixed_bytes(const struct store *store)
 {
 	const struct superblock *super = store->image.super;
 	const struct image_extent *staging = &super->region[REGION_STAGING];
-	uint64_t bytes = round_up_u64(staging->offset + staging->bytes, IMAGE_ALIGN) + encoders_bytes(store);
+	uint64_t bytes = round_up_u64(staging->offset + staging->bytes, store->image.page_bytes) + encoders_bytes(store);
 
 	return super->frame_largest_bytes <= SCRATCH_FRAME_BYTES ? bytes : bytes + super->region[REGION_LARGE].bytes;
 }
@@ -160,7 +160,7 @@ static void set_fixed_gauges(struct store *store)
 	const struct superblock *super = store->image.super;
 	struct stats_gauges *gauges = store->gauges;
 
-	gauges->map_bytes = store_granules(store) * sizeof(map_word);
+	gauges->map_bytes = round_up_u64(store_granules(store) * sizeof(map_word), store->image.page_bytes);
 	gauges->fixed_bytes = fixed_bytes(store);
 	gauges->limit_bytes = atomic_load(&super->limit_bytes);
 	gauges->headroom_bytes = store->headroom_bytes;
