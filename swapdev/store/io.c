@@ -75,7 +75,7 @@ static int write_staged(struct store_io *io, uint64_t granule, uint32_t count, c
 
 	unit_lock_exclusive(store, unit);
 	stage(io, STATS_WAIT);
-	if (!room_admits(store) && range_has_hole(store, granule, count)) {
+	if (!room_admits(store, false) && !room_admits(store, !range_has_hole(store, granule, count))) {
 		unit_unlock(store, unit);
 		return -ENOSPC;
 	}

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define JANITOR_QUIET_NS (100 * UINT64_C(1000000))
+#define JANITOR_RETRY_NS (250 * UINT64_C(1000000))
 
 struct pace {
 	uint64_t dead_bytes_max;  /* more is rewritten */
@@ -75,7 +76,7 @@ static struct pace pace_now(struct store *store)
 {
 	uint64_t last_write_ns = gauge_get(&store->last_write_ns);
 
-	if (atomic_load(&store->compact) || atomic_load(&store->starved) || !room_admits(store)) {
+	if (atomic_load(&store->compact) || atomic_load(&store->starved) || !room_admits(store, false)) {
 		struct pace pace = pace_thorough(store);
 
 		/* A slot waits for one long run: the smallest holes are worth moving together. */
@@ -92,6 +93,19 @@ static uint64_t holes_bytes(struct store *store)
 
 	pool_usage(&store->pool, &usage);
 	return usage.ready_bytes - usage.empty_bytes - usage.used_bytes;
+}
+
+/* A slot waits for room that is there in pieces: what won nothing before is tried again, now and then. */
+static void retry_when_starved(struct store *store)
+{
+	struct janitor *janitor = &store->janitor;
+	uint64_t now_ns = clock_ns();
+
+	if (!atomic_load(&store->starved) || now_ns - janitor->retried_ns < JANITOR_RETRY_NS)
+		return;
+	janitor->retried_ns = now_ns;
+	atomic_store_explicit(&janitor->rewrite_useless_dead, JANITOR_ANY, memory_order_relaxed);
+	atomic_store_explicit(&janitor->move_useless_used, JANITOR_ANY, memory_order_relaxed);
 }
 
 bool janitor_rewrite_is_useless(const struct store *store)
@@ -143,6 +157,7 @@ bool janitor_step(struct store *store, struct worker *worker)
 
 	if (pthread_mutex_trylock(&store->janitor.lock) != 0)
 		return false;
+	retry_when_starved(store);
 	pace = pace_now(store);
 	done = room_punch_step(store, worker, pace.keep_bytes);
 	if (!done && gauge_get(&store->dead_bytes) > pace.dead_bytes_max)

@@ -133,18 +133,15 @@ bool move_step(struct store *store, struct worker *worker, uint32_t used_share_m
 	while (janitor->move_cursor < end) {
 		uint32_t id = janitor->move_cursor++;
 		struct object object;
-		int result;
 
 		if (!ids_live(&store->ids, id))
 			continue;
 		record_read(&store->image.records[id], &object);
 		if ((object.flags & RECORD_SAME) || !object.stored_bytes || !touches_victim(janitor, &object))
 			continue;
-		result = move_object(store, worker, id, &object);
-		if (result == 0)
+		/* What does not fit anywhere stays; its neighbours may still make room around it. */
+		if (move_object(store, worker, id, &object) == 0)
 			return true;
-		if (result == -ENOSPC)
-			break;
 	}
 	round_end(store);
 	return true;

@@ -8,6 +8,8 @@
  * limit. The headroom, (slots + compression threads) units, is what closing,
  * rewriting and moving need in the worst case; the last chunks of it (one
  * largest extent) are left to moving alone, which gives back more than it takes.
+ * Writes over old data may use the compression threads' part of it: what they
+ * replace is dead, and comes back by rewriting.
  */
 #include "store_internal.h"
 
@@ -47,11 +49,13 @@ static bool room_has_ids(const struct store *store, uint64_t room_bytes)
 	return free_ids >= needed || gauge_get(&store->gauges->extent_bytes) + IDS_GROUP_BYTES <= room_bytes;
 }
 
-bool room_admits(struct store *store)
+bool room_admits(struct store *store, bool old_data)
 {
+	const struct superblock *super = store->image.super;
 	uint64_t limit = room_limit(store);
 	uint64_t fixed = atomic_load_explicit(&store->headroom_bytes, memory_order_relaxed) +
-			 gauge_get(&store->gauges->records_ready_bytes);
+			 gauge_get(&store->gauges->records_ready_bytes) -
+			 (old_data ? (uint64_t)super->compress_threads * super->unit_bytes : 0);
 
 	if (limit == UINT64_MAX)
 		return true;

@@ -133,6 +133,7 @@ struct janitor {
 	uint32_t move_cursor;	  /* id */
 	unsigned move_rounds;	  /* since round_busy_bytes was noted */
 	uint64_t round_busy_bytes; /* chunks in use then: ROUNDS_JUDGED rounds must end with fewer */
+	uint64_t retried_ns; /* when the two marks were last taken back for a starved slot */
 	_Atomic uint64_t move_useless_used; /* bytes in use when a round won nothing; JANITOR_ANY: none such */
 };
 
@@ -253,8 +254,8 @@ enum room_class {
 	ROOM_MOVE, /* compaction: may use the last of it */
 };
 
-/* May a write of new data be admitted? Any thread. */
-bool room_admits(struct store *store);
+/* May a write be admitted, of new data or over old? Any thread. */
+bool room_admits(struct store *store, bool old_data);
 
 /* Takes lines; POOL_NONE after a bounded wait. Under a shared unit lock or none. */
 uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class);

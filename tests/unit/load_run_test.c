@@ -28,6 +28,10 @@ static int signal_fd;
 
 static struct load_options options_for(const struct load_workload *workload)
 {
+	/* Its own, so that another run on this machine does not matter. */
+	static char cgroup_name[40];
+
+	snprintf(cgroup_name, sizeof(cgroup_name), "swapload-test-%d", (int)getpid());
 	return (struct load_options){
 		.workload = workload,
 		.content = load_content_kind_find("synthetic"),
@@ -39,7 +43,7 @@ static struct load_options options_for(const struct load_workload *workload)
 		.duration_s = 1,
 		.operations = OPERATIONS,
 		.json = true,
-		.cgroup_name = "swapload-test",
+		.cgroup_name = cgroup_name,
 	};
 }
 
