@@ -80,6 +80,7 @@ struct superblock {
 	/* Changed by the control thread while running; each is range-checked when read. */
 	_Atomic uint64_t size_bytes;
 	_Atomic uint64_t limit_bytes;
+	_Atomic uint64_t ceiling_floor_bytes; /* see room_ceiling(); any value is sane */
 	_Atomic uint64_t codec_level; /* codec in the high half, level in the low: they change together */
 	_Atomic uint32_t frame_bytes;
 	_Atomic uint32_t frame_largest_bytes; /* of all ever set: sizes the buffers for decoded frames */

@@ -75,7 +75,8 @@ static int write_staged(struct store_io *io, uint64_t granule, uint32_t count, c
 
 	unit_lock_exclusive(store, unit);
 	stage(io, STATS_WAIT);
-	if (!room_admits(store, false) && !room_admits(store, !range_has_hole(store, granule, count))) {
+	if (!room_admits(store, count * GRANULE_BYTES) &&
+		(range_has_hole(store, granule, count) || !room_admits(store, 0))) {
 		unit_unlock(store, unit);
 		return -ENOSPC;
 	}
@@ -135,7 +136,7 @@ static bool wait_for_room(struct store_io *io, uint64_t begin_ns)
 	stats_count(&io->stats->room_waits, 1);
 	if (!store->started)
 		return store_step(store, true);
-	if (!janitor_has_later_work(store) || clock_ns() - begin_ns >= PRESSURE_WAIT_NS)
+	if (!janitor_left_bytes(store) || clock_ns() - begin_ns >= PRESSURE_WAIT_NS)
 		return false;
 	staging_wake(store);
 	nanosleep(&pause, NULL);

@@ -76,7 +76,7 @@ static struct pace pace_now(struct store *store)
 {
 	uint64_t last_write_ns = gauge_get(&store->last_write_ns);
 
-	if (atomic_load(&store->compact) || atomic_load(&store->starved) || !room_admits(store, false)) {
+	if (atomic_load(&store->compact) || atomic_load(&store->starved) || !room_admits(store, store->image.super->unit_bytes)) {
 		struct pace pace = pace_thorough(store);
 
 		/* A slot waits for one long run: the smallest holes are worth moving together. */

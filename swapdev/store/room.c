@@ -2,14 +2,15 @@
 /*
  * Room: ready arena and ready records, made ahead of need, within the limit.
  *
- *   limit  |<------- used by extents ------->|<- free, in holes ->|<- headroom ->|
+ *   limit  |<- extents, staged bytes ->|<- compression threads ->|<- moving ->|
  *
- * New data is admitted while extents, records and the headroom fit under the
- * limit. The headroom, (slots + compression threads) units, is what closing,
- * rewriting and moving need in the worst case; the last chunks of it (one
- * largest extent) are left to moving alone, which gives back more than it takes.
- * Writes over old data may use the compression threads' part of it: what they
- * replace is dead, and comes back by rewriting.
+ * New data is admitted while extents, bytes in slots (each may turn out not to
+ * compress), a unit per compression thread (rewriting) and what moving needs
+ * (room_moving_bytes: the fuller the arena, the more a won chunk costs) fit under the
+ * limit. Writes over old data may use the compression threads' part: what they
+ * replace is dead, and comes back by rewriting. The last chunks are left to
+ * moving alone, which gives back more than it takes, unless a slot is starved.
+ * Slots and the two reserved parts together are the headroom.
  */
 #include "store_internal.h"
 
@@ -49,19 +50,6 @@ static bool room_has_ids(const struct store *store, uint64_t room_bytes)
 	return free_ids >= needed || gauge_get(&store->gauges->extent_bytes) + IDS_GROUP_BYTES <= room_bytes;
 }
 
-bool room_admits(struct store *store, bool old_data)
-{
-	const struct superblock *super = store->image.super;
-	uint64_t limit = room_limit(store);
-	uint64_t fixed = atomic_load_explicit(&store->headroom_bytes, memory_order_relaxed) +
-			 gauge_get(&store->gauges->records_ready_bytes) -
-			 (old_data ? (uint64_t)super->compress_threads * super->unit_bytes : 0);
-
-	if (limit == UINT64_MAX)
-		return true;
-	return limit > fixed && gauge_get(&store->gauges->extent_bytes) <= limit - fixed && room_has_ids(store, limit - fixed);
-}
-
 void room_update_gauges(struct store *store)
 {
 	struct pool_usage usage;
@@ -69,7 +57,7 @@ void room_update_gauges(struct store *store)
 	pool_usage(&store->pool, &usage);
 	/* Once everything fits under the limit again, the limit is the ceiling for good. */
 	if (usage.ready_bytes + ids_ready_bytes(&store->ids) + gauge_get(&store->headroom_bytes) <= room_limit(store))
-		atomic_store_explicit(&store->ceiling_floor_bytes, 0, memory_order_relaxed);
+		atomic_store_explicit(&store->image.super->ceiling_floor_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&store->gauges->arena_ready_bytes, usage.ready_bytes, memory_order_relaxed);
 	atomic_store_explicit(&store->gauges->arena_empty_bytes, usage.empty_bytes, memory_order_relaxed);
 	atomic_store_explicit(
@@ -83,23 +71,44 @@ void room_update_gauges(struct store *store)
  */
 static uint64_t room_ceiling(const struct store *store)
 {
-	uint64_t limit = room_limit(store), floor = gauge_get(&store->ceiling_floor_bytes);
+	uint64_t limit = room_limit(store), floor = gauge_get(&store->image.super->ceiling_floor_bytes);
 
 	return floor > limit ? floor : limit;
 }
 
-void room_set_floor(struct store *store)
+void room_set_floor(struct store *store, uint64_t limit_bytes)
 {
-	const struct superblock *super = store->image.super;
 	uint64_t headroom = gauge_get(&store->headroom_bytes), records = ids_ready_bytes(&store->ids), floor = 0;
 	struct pool_usage usage;
 
 	pool_usage(&store->pool, &usage);
-	/* What was admitted rightly is at most this: its slots may have been closed since, into their part of the headroom. */
-	if (usage.used_bytes + records + headroom - (uint64_t)super->slots * super->unit_bytes > room_limit(store))
-		floor = usage.ready_bytes + records + headroom +
-			2 * room_want_chunks(super->unit_bytes) * POOL_CHUNK_BYTES;
-	atomic_store_explicit(&store->ceiling_floor_bytes, floor, memory_order_relaxed);
+	if (usage.ready_bytes + records + headroom > limit_bytes && limit_bytes < room_limit(store))
+		floor = usage.ready_bytes + records + headroom;
+	atomic_store(&store->image.super->ceiling_floor_bytes, floor);
+}
+
+uint64_t room_moving_bytes(uint32_t unit_bytes, uint64_t limit_bytes)
+{
+	uint64_t least = (2 * room_want_chunks(unit_bytes) + 2) * POOL_CHUNK_BYTES;
+	uint64_t share = limit_bytes == UINT64_MAX ? 0 : limit_bytes / 32;
+
+	return share > least ? share : least;
+}
+
+bool room_admits(struct store *store, uint64_t new_bytes)
+{
+	const struct superblock *super = store->image.super;
+	const struct stats_gauges *gauges = store->gauges;
+	uint64_t limit = new_bytes ? room_limit(store) : room_ceiling(store);
+	uint64_t taken = gauge_get(&gauges->extent_bytes) + gauge_get(&gauges->slot_bytes) + new_bytes;
+	uint64_t fixed = gauge_get(&gauges->records_ready_bytes) + room_moving_bytes(super->unit_bytes, limit);
+
+	if (limit == UINT64_MAX)
+		return true;
+	if (!new_bytes)
+		return limit > fixed && taken <= limit - fixed;
+	fixed += (uint64_t)super->compress_threads * super->unit_bytes;
+	return limit > fixed && taken <= limit - fixed && room_has_ids(store, limit - fixed);
 }
 
 static bool room_may_grow(struct store *store, uint64_t bytes, enum room_class class)
@@ -111,16 +120,26 @@ static bool room_may_grow(struct store *store, uint64_t bytes, enum room_class c
 		return true;
 	pool_usage(&store->pool, &usage);
 	ready = usage.ready_bytes + ids_ready_bytes(&store->ids) + bytes;
-	if (class != ROOM_MOVE)
+	if (class != ROOM_MOVE && !atomic_load(&store->starved))
 		ready += room_want_chunks(store->image.super->unit_bytes) * POOL_CHUNK_BYTES;
 	return ready <= limit;
+}
+
+/* One more group of records must leave what is stored and what moving needs under the limit. */
+static bool ids_group_fits(struct store *store)
+{
+	uint64_t limit = room_ceiling(store);
+	uint64_t taken = gauge_get(&store->gauges->extent_bytes) + gauge_get(&store->gauges->slot_bytes) +
+			 ids_ready_bytes(&store->ids) + IDS_GROUP_BYTES;
+
+	return limit == UINT64_MAX || taken + room_moving_bytes(store->image.super->unit_bytes, limit) <= limit;
 }
 
 static bool grow_ids(struct store *store, enum room_class class)
 {
 	uint32_t free_ids = atomic_load_explicit(&store->ids.free_ready, memory_order_relaxed);
 
-	if (free_ids >= ids_reserve(store) || !room_may_grow(store, IDS_GROUP_BYTES, class))
+	if (free_ids >= ids_reserve(store) || !ids_group_fits(store) || !room_may_grow(store, IDS_GROUP_BYTES, class))
 		return false;
 	return ids_grow(&store->ids) == 0;
 }

@@ -16,18 +16,18 @@ static bool is_power_of_two(uint64_t value)
 
 /*
  * What closing, rewriting and moving may need beyond what is stored: every
- * slot and every compression thread a unit that does not compress, the chunks
- * left to moving, and one that is only partly usable.
+ * slot and every compression thread a unit that does not compress, and what is
+ * left to moving.
  */
-static uint64_t headroom_bytes(uint32_t unit_bytes, unsigned slots, unsigned compress_threads)
+static uint64_t headroom_bytes(uint32_t unit_bytes, unsigned slots, unsigned compress_threads, uint64_t limit_bytes)
 {
-	return (uint64_t)(slots + compress_threads) * unit_bytes + (room_want_chunks(unit_bytes) + 1) * POOL_CHUNK_BYTES;
+	return (uint64_t)(slots + compress_threads) * unit_bytes + room_moving_bytes(unit_bytes, limit_bytes);
 }
 
 /* The least a limit can be: the headroom, one group of records, and something to store. */
 static uint64_t limit_least_bytes(const struct store_config *config)
 {
-	return headroom_bytes(config->unit_bytes, config->slots, config->compress_threads) + IDS_GROUP_BYTES +
+	return headroom_bytes(config->unit_bytes, config->slots, config->compress_threads, 0) + IDS_GROUP_BYTES +
 	       config->unit_bytes + POOL_CHUNK_BYTES;
 }
 
@@ -225,6 +225,14 @@ static void open_locks(struct store *store)
 	staging_init(store);
 }
 
+static void set_headroom(struct store *store)
+{
+	const struct superblock *super = store->image.super;
+
+	atomic_store(&store->headroom_bytes,
+		headroom_bytes(super->unit_bytes, super->slots, super->compress_threads, super->limit_bytes));
+}
+
 int store_open(struct store **ret, int image_fd)
 {
 	uint64_t begin_ns = clock_ns();
@@ -241,8 +249,7 @@ int store_open(struct store **ret, int image_fd)
 	}
 	store->unit_order = order_of_bytes(store->image.super->unit_bytes);
 	store->unit_granules = 1U << store->unit_order;
-	store->headroom_bytes = headroom_bytes(store->image.super->unit_bytes, store->image.super->slots,
-		store->image.super->compress_threads);
+	set_headroom(store);
 	open_locks(store);
 	result = populate_fixed(store);
 	if (result == 0) {
@@ -255,7 +262,6 @@ int store_open(struct store **ret, int image_fd)
 		store_close(store);
 		return result;
 	}
-	room_set_floor(store);
 	room_update_gauges(store);
 	while (room_grow_step(store, ROOM_OLD))
 		;
@@ -417,9 +423,12 @@ int store_set_limit(struct store *store, uint64_t limit_bytes)
 	config.limit_bytes = limit_bytes;
 	if (store_config_problem(&config))
 		return -EINVAL;
+	/* The floor first: killed between the two, the limit is still the old one. */
+	room_set_floor(store, limit_bytes);
 	atomic_store(&store->image.super->limit_bytes, limit_bytes);
 	atomic_store(&store->gauges->limit_bytes, limit_bytes);
-	room_set_floor(store);
+	set_headroom(store);
+	atomic_store(&store->gauges->headroom_bytes, store->headroom_bytes);
 	room_update_gauges(store);
 	staging_wake(store);
 	return 0;

@@ -167,7 +167,6 @@ struct store {
 	_Atomic uint64_t dead_bytes;	/* of extents: the share of granules no word names any more */
 	_Atomic uint64_t last_write_ns; /* coarse: of the last write or discard, for the janitor's pace */
 	_Atomic uint64_t headroom_bytes;
-	_Atomic uint64_t ceiling_floor_bytes; /* see room_ceiling() */
 	_Atomic bool starved; /* the last close found no room */
 	_Atomic bool compact; /* control thread: the janitor goes as far as it gets */
 	_Atomic bool stopping;
@@ -254,8 +253,8 @@ enum room_class {
 	ROOM_MOVE, /* compaction: may use the last of it */
 };
 
-/* May a write be admitted, of new data or over old? Any thread. */
-bool room_admits(struct store *store, bool old_data);
+/* May so much new data be admitted? 0: a write over old data. Any thread. */
+bool room_admits(struct store *store, uint64_t new_bytes);
 
 /* Takes lines; POOL_NONE after a bounded wait. Under a shared unit lock or none. */
 uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class);
@@ -266,9 +265,11 @@ bool room_grow_step(struct store *store, enum room_class class);
 bool room_punch_step(struct store *store, struct worker *worker, uint64_t keep_bytes);
 /* Largest extent an object can take, in chunks of ready room that a contiguous run needs. */
 uint32_t room_want_chunks(uint32_t unit_bytes);
+/* What is left free under a limit so that moving can always win chunks: some largest extents, and a 32nd. */
+uint64_t room_moving_bytes(uint32_t unit_bytes, uint64_t limit_bytes);
 void room_update_gauges(struct store *store);
-/* A limit below what is stored was set, or found by recovery: see room_ceiling(). */
-void room_set_floor(struct store *store);
+/* Before a limit is set: if it is below what is stored, room_ceiling() does not follow it at once. */
+void room_set_floor(struct store *store, uint64_t limit_bytes);
 int growth_start(struct store *store);
 void growth_stop(struct store *store);
 
@@ -365,7 +366,7 @@ uint64_t close_next_due_ns(struct store *store);
 bool janitor_step(struct store *store, struct worker *worker);
 /* Is there work that the present pace leaves for a quieter moment? Any thread. */
 bool janitor_has_later_work(struct store *store);
-/* What the present pace would still do, in bytes: for progress. */
+/* What the present pace would still do, in bytes. Any thread. */
 uint64_t janitor_left_bytes(struct store *store);
 /* A pass or round that won nothing is not repeated until this says so: what it depends on has changed. */
 bool janitor_rewrite_is_useless(const struct store *store);

@@ -194,7 +194,7 @@ static void test_memory_limit(void **state)
 	struct replay_result result;
 
 	(void)state;
-	config.limit_bytes = 12 * MIB;
+	config.limit_bytes = 16 * MIB;
 	assert_null(store_config_problem(&config));
 	fixture_init(&fixture, &config);
 	assert_int_equal(store_start(fixture.store), 0);
