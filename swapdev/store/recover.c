@@ -71,7 +71,8 @@ static int take_object(struct store *store, uint32_t id, const struct object *ob
 	if (result < 0)
 		return result;
 	ids_recover_take(&store->ids, id);
-	if (object->seq > atomic_load_explicit(&store->seq, memory_order_relaxed))
+	/* A damaged number must not leave the counter without room: in one process it only has to be unique. */
+	if (object->seq > atomic_load_explicit(&store->seq, memory_order_relaxed) && object->seq >> 55 == 0)
 		atomic_store_explicit(&store->seq, object->seq, memory_order_relaxed);
 	return 0;
 }
