@@ -133,14 +133,13 @@ int image_format(int fd, const struct store_config *config)
 	return 0;
 }
 
-/* The fixed part: sum, then every region where this program would have put it. */
-static int superblock_check_fixed(const struct superblock *super, uint64_t file_bytes)
+void image_config(const struct superblock *super, struct store_config *ret)
 {
-	struct store_config config = {
+	*ret = (struct store_config){
 		.size_bytes = super->size_bytes,
 		.max_size_bytes = super->max_size_bytes,
-		.reserve_bytes = super->reserve_bytes,
 		.limit_bytes = super->limit_bytes,
+		.reserve_bytes = super->reserve_bytes,
 		.unit_bytes = super->unit_bytes,
 		.frame_bytes = super->frame_bytes,
 		.codec = codec_level_codec(super->codec_level),
@@ -149,11 +148,18 @@ static int superblock_check_fixed(const struct superblock *super, uint64_t file_
 		.io_threads = super->io_threads,
 		.compress_threads = super->compress_threads,
 	};
+}
+
+/* The fixed part: sum, then every region where this program would have put it. */
+static int superblock_check_fixed(const struct superblock *super, uint64_t file_bytes)
+{
+	struct store_config config;
 	uint64_t end = GRANULE_BYTES;
 
 	if (super->magic != IMAGE_MAGIC || super->version != IMAGE_VERSION || super->bytes != sizeof(*super) ||
 		(super->features & ~IMAGE_FEATURES_KNOWN) || super->sum != superblock_sum(super))
 		return -EPROTO;
+	image_config(super, &config);
 	if (store_config_problem(&config))
 		return -EPROTO;
 	for (int region = 0; region < REGION_COUNT; region++) {

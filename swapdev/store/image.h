@@ -255,6 +255,9 @@ struct image {
 /* Superblock and file size for a configuration that store_config_problem() accepts. Returns 0 or -errno. */
 int image_format(int fd, const struct store_config *config);
 
+/* The configuration that a superblock holds. */
+void image_config(const struct superblock *super, struct store_config *ret);
+
 /* Maps and checks; nothing is written. Returns 0, -EPROTO or -errno. */
 int image_map(struct image *image, int fd);
 void image_unmap(struct image *image);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Lines of the arena: bitmap per chunk, tree of free runs over the chunks. */
 #include "pool.h"
+#include "bits.h"
 #include "sparse.h"
 
 #include <errno.h>
@@ -46,65 +47,11 @@ void pool_deinit(struct pool *pool)
 	memset(pool, 0, sizeof(*pool));
 }
 
-/* ---- bits of one chunk ---- */
+_Static_assert(BITS_COUNT == POOL_CHUNK_LINES, "bits.h knows the chunk");
 
 static uint64_t *chunk_bits(struct pool *pool, uint32_t chunk)
 {
 	return pool->bits + (uint64_t)chunk * POOL_CHUNK_WORDS;
-}
-
-/* Ones at bit positions from .. to - 1 of a word. */
-static uint64_t word_mask(unsigned from, unsigned to)
-{
-	uint64_t below_to = to == 64 ? UINT64_MAX : (UINT64_C(1) << to) - 1;
-
-	return below_to & ~((UINT64_C(1) << from) - 1);
-}
-
-static void bits_set(uint64_t *bits, uint32_t from, uint32_t to, bool taken)
-{
-	for (uint32_t word = from / 64; word * 64 < to; word++) {
-		unsigned low = word == from / 64 ? from % 64 : 0;
-		unsigned high = to - word * 64 < 64 ? to - word * 64 : 64;
-
-		if (taken)
-			bits[word] |= word_mask(low, high);
-		else
-			bits[word] &= ~word_mask(low, high);
-	}
-}
-
-/* How many lines from `at` on are free (bit 0) or taken (bit 1), up to the chunk's end. */
-static uint32_t bits_span(const uint64_t *bits, uint32_t at, bool taken)
-{
-	uint32_t start = at;
-
-	while (at < POOL_CHUNK_LINES) {
-		uint64_t word = taken ? ~bits[at / 64] : bits[at / 64];
-
-		word >>= at % 64;
-		if (word)
-			return at + (uint32_t)__builtin_ctzll(word) - start;
-		at = (at | 63) + 1;
-	}
-	return POOL_CHUNK_LINES - start;
-}
-
-/* First run of at least `lines` free lines in a chunk that is known to have one. */
-static uint32_t bits_find(const uint64_t *bits, uint32_t lines)
-{
-	uint32_t at = 0;
-
-	while (at < POOL_CHUNK_LINES) {
-		uint32_t run;
-
-		at += bits_span(bits, at, true);
-		run = bits_span(bits, at, false);
-		if (run >= lines)
-			return at;
-		at += run;
-	}
-	return at;
 }
 
 static struct pool_run chunk_run(const uint64_t *bits, uint32_t used_lines)

@@ -309,21 +309,7 @@ void store_close(struct store *store)
 
 void store_get_config(struct store *store, struct store_config *ret)
 {
-	const struct superblock *super = store->image.super;
-
-	*ret = (struct store_config){
-		.size_bytes = super->size_bytes,
-		.max_size_bytes = super->max_size_bytes,
-		.limit_bytes = super->limit_bytes,
-		.reserve_bytes = super->reserve_bytes,
-		.unit_bytes = super->unit_bytes,
-		.frame_bytes = super->frame_bytes,
-		.codec = codec_level_codec(super->codec_level),
-		.level = codec_level_level(super->codec_level),
-		.slots = super->slots,
-		.io_threads = super->io_threads,
-		.compress_threads = super->compress_threads,
-	};
+	image_config(store->image.super, ret);
 }
 
 struct stats_page *store_stats(struct store *store)
