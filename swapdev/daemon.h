@@ -24,6 +24,7 @@ struct daemon_options {
 	const struct transport_ops *transport;
 	char fault[128];
 	bool discard;
+	bool merge;
 	bool allow_unsafe;
 	bool foreground;
 	int ready_fd; /* -1: none */

@@ -4,8 +4,8 @@
  *
  *   STARTING --ready--> ATTACHING --node--> RUNNING --stop--> STOPPING
  *      |                    |                  |  <--refused--'   |
- *      '-- failed, timeout--'--> server killed '-- server dead ---'
- *                                     |                           |
+ *      '-- failed, timeout--'-----> KILLED ----'-- server dead ---'
+ *                                     |                           |   KILLED: once a second, in case it hangs
  *                                     '-------> LEAVING <---------'   server reaped; detach, once a second
  *                                                  |                  until nobody holds the device
  *                                                 GONE
@@ -35,6 +35,7 @@
 #define START_WAIT_NS (40 * SECOND_NS)
 #define ATTACH_WAIT_NS (15 * SECOND_NS)
 #define STOP_WAIT_NS (10 * SECOND_NS)
+#define KILL_WAIT_NS (5 * SECOND_NS)
 #define RETRY_NS SECOND_NS
 #define NO_DEADLINE UINT64_MAX
 
@@ -47,12 +48,28 @@ static void enter(struct keeper *keeper, enum keeper_state state, uint64_t wait_
 }
 
 /* Ends the server; the rest follows when it is reaped. */
+static void kill_server(struct keeper *keeper)
+{
+	if (keeper->server > 0)
+		kill(keeper->server, SIGKILL);
+	enter(keeper, KILLED, KILL_WAIT_NS);
+}
+
 static void give_up(struct keeper *keeper, int exit_code, const char *why)
 {
 	keeper_log_and_fail(keeper, exit_code, why);
-	if (keeper->server > 0)
-		kill(keeper->server, SIGKILL);
-	keeper->deadline_ns = NO_DEADLINE;
+	kill_server(keeper);
+}
+
+/* A process that waits for its own device inside the kernel dies when the device's I/O fails. */
+static void free_killed(struct keeper *keeper)
+{
+	if (!keeper->told_stuck)
+		log_error(
+			"the server is killed but does not end: making its I/O fail; if it stays, restart the machine");
+	keeper->told_stuck = true;
+	keeper->options->transport->fail_io(keeper->transport);
+	enter(keeper, KILLED, RETRY_NS);
 }
 
 static void on_ready(struct keeper *keeper)
@@ -60,7 +77,7 @@ static void on_ready(struct keeper *keeper)
 	if (keeper_start_helper(keeper))
 		enter(keeper, ATTACHING, ATTACH_WAIT_NS);
 	else
-		kill(keeper->server, SIGKILL);
+		kill_server(keeper);
 }
 
 static void on_attached(struct keeper *keeper, const struct attach_result *result)
@@ -111,7 +128,7 @@ static void on_message(struct keeper *keeper, const struct link_message *message
 	} else if (message->kind == LINK_REFUSED && keeper->state == STOPPING) {
 		log_warning("not stopping: %s", message->text);
 		enter(keeper, RUNNING, NO_DEADLINE);
-	} else if (message->kind == LINK_STOPPING) {
+	} else if (message->kind == LINK_STOPPING && keeper->state != KILLED) {
 		enter(keeper, STOPPING, STOP_WAIT_NS);
 	}
 }
@@ -152,6 +169,8 @@ static void on_deadline(struct keeper *keeper)
 		enter(keeper, RUNNING, NO_DEADLINE); /* never that way */
 	else if (keeper->state == STOPPING)
 		give_up(keeper, DAEMON_FAILED, "the server did not stop in 10 s: killed");
+	else if (keeper->state == KILLED)
+		free_killed(keeper);
 }
 
 /* ---- taking down ---- */

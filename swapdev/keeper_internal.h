@@ -13,7 +13,7 @@
 
 struct transport;
 
-enum keeper_state { STARTING, ATTACHING, RUNNING, STOPPING, LEAVING, GONE };
+enum keeper_state { STARTING, ATTACHING, RUNNING, STOPPING, KILLED, LEAVING, GONE };
 
 /* What the helper that attaches tells. */
 struct attach_result {
@@ -38,6 +38,7 @@ struct keeper {
 	uint64_t deadline_ns;
 	uint64_t started_ns;
 	bool told_busy;
+	bool told_stuck;
 	char node[64];
 	int exit_code;
 };

@@ -50,6 +50,14 @@ void keeper_log_and_fail(struct keeper *keeper, int exit_code, const char *why)
 	keeper_fail(keeper, exit_code, why);
 }
 
+static void fail_with_errno(struct keeper *keeper, const char *what)
+{
+	char line[200];
+
+	snprintf(line, sizeof(line), "cannot %s: %s", what, strerror(errno));
+	keeper_log_and_fail(keeper, DAEMON_FAILED, line);
+}
+
 /* ---- before there is a server ---- */
 
 static void list_unsafe(const struct keeper *keeper, char *names, size_t names_bytes)
@@ -118,7 +126,7 @@ static bool make_signal_fd(struct keeper *keeper)
 	sigprocmask(SIG_BLOCK, &blocked, NULL);
 	keeper->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (keeper->signal_fd < 0)
-		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot make a signal descriptor");
+		fail_with_errno(keeper, "make a signal descriptor");
 	return keeper->signal_fd >= 0;
 }
 
@@ -152,6 +160,7 @@ bool keeper_prepare_transport(struct keeper *keeper)
 		.unit_bytes = options->store.unit_bytes,
 		.io_threads = options->store.io_threads,
 		.discard = options->discard,
+		.merge = options->merge,
 	};
 	char problem[200];
 
@@ -198,17 +207,18 @@ bool keeper_start_server(struct keeper *keeper)
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot make a socket pair");
+		fail_with_errno(keeper, "make a socket pair");
 		return false;
 	}
 	keeper->link_fd = pair[0];
 	keeper->server = fork();
 	if (keeper->server == 0)
 		run_server(keeper, pair[1], keeper_pid);
+	if (keeper->server < 0)
+		fail_with_errno(keeper, "fork the server");
 	close(pair[1]);
 	if (keeper->server < 0) {
 		keeper->server = 0;
-		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot fork the server");
 		return false;
 	}
 	return true;
@@ -237,17 +247,18 @@ bool keeper_start_helper(struct keeper *keeper)
 	int pair[2];
 
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0) {
-		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot make a pipe");
+		fail_with_errno(keeper, "make a pipe");
 		return false;
 	}
 	keeper->helper = fork();
 	if (keeper->helper == 0)
 		run_helper(keeper, pair[1], keeper_pid);
+	if (keeper->helper < 0)
+		fail_with_errno(keeper, "fork a helper");
 	close(pair[1]);
 	keeper->helper_fd = pair[0];
 	if (keeper->helper < 0) {
 		keeper->helper = 0;
-		keeper_log_and_fail(keeper, DAEMON_FAILED, "cannot fork a helper");
 		return false;
 	}
 	return true;

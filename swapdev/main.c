@@ -68,8 +68,8 @@ int main(int argc, char **argv)
 		return refuse(&options, DAEMON_FAILED, "only root can do this");
 	if (outcome == OPTIONS_CANNOT)
 		return refuse(&options, DAEMON_FAILED, problem);
+	close_inherited(&options); /* first: the ready descriptor may be one of the three that are filled */
 	fill_standard(options.foreground);
-	close_inherited(&options);
 	if (!options.foreground)
 		setsid(); /* fails for the leader of a group: then the caller's shell keeps its job */
 	umask(077);

@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "parse.h"
 #include "transport.h"
+#include "transport_list.h"
 #include "units.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ enum option_id {
 	OPTION_TRANSPORT,
 	OPTION_FAULT,
 	OPTION_NO_DISCARD,
+	OPTION_MERGE,
 	OPTION_ALLOW_UNSAFE,
 	OPTION_FOREGROUND,
 	OPTION_READY_FD,
@@ -59,6 +61,7 @@ static const struct {
 	[OPTION_TRANSPORT] = {"transport", "NAME", "how requests come, or auto (auto)"},
 	[OPTION_FAULT] = {"fault", "RULE", "inject faults, for tests"},
 	[OPTION_NO_DISCARD] = {"no-discard", NULL, "refuse discard requests"},
+	[OPTION_MERGE] = {"merge", NULL, "fuse: let the loop device merge requests"},
 	[OPTION_ALLOW_UNSAFE] = {"allow-unsafe", NULL, "go on where the daemon cannot be kept safe"},
 	[OPTION_FOREGROUND] = {"foreground", NULL, "keep terminal and session, log to stderr"},
 	[OPTION_READY_FD] = {"ready-fd", "FD", "write one line there: ready NODE, or failed REASON"},
@@ -96,7 +99,7 @@ static void print_help(void)
 		snprintf(option, sizeof(option), "--%s %s", table[i].name, table[i].value ? table[i].value : "");
 		printf("  %-22s %s\n", option, table[i].help);
 	}
-	printf("\nSizes: bytes, or with K, M, G, T.\nCodecs: %s\nTransports: auto", codec_list(codecs, sizeof(codecs)));
+	printf("\nSizes: bytes, or with K, M, G, T.\nCodecs: %s\nTransports: " TRANSPORT_AUTO, codec_list(codecs, sizeof(codecs)));
 	for (i = 0; transport_table[i]; i++)
 		printf(", %s (%s)", transport_table[i]->name, transport_table[i]->summary);
 	puts("\nExit status: 0 done, 1 failed, 2 usage, 3 refused as unsafe, 4 busy.");
@@ -268,12 +271,12 @@ static bool read_ready_fd(const struct given *given, struct daemon_options *opti
 
 static enum options_outcome find_transport(const struct given *given, struct daemon_options *options)
 {
-	const char *name = given->text[OPTION_TRANSPORT] ? given->text[OPTION_TRANSPORT] : "auto";
+	const char *name = given->text[OPTION_TRANSPORT] ? given->text[OPTION_TRANSPORT] : TRANSPORT_AUTO;
 	char why[200] = "";
 
 	options->transport = transport_find(name);
-	if (!options->transport && strcmp(name, "auto") != 0) {
-		wrong(given, "--transport '%s' is not known; see --help", name);
+	if (!options->transport && strcmp(name, TRANSPORT_AUTO) != 0) {
+		wrong(given, "--transport '%s' is unknown; there are %s", name, TRANSPORT_NAMES);
 		return OPTIONS_WRONG;
 	}
 	if (options->transport && options->transport->probe(why, sizeof(why)) == 0)
@@ -302,6 +305,7 @@ enum options_outcome options_read(
 		return OPTIONS_SHOWN;
 	}
 	ret->discard = !given.text[OPTION_NO_DISCARD];
+	ret->merge = given.text[OPTION_MERGE];
 	ret->allow_unsafe = given.text[OPTION_ALLOW_UNSAFE];
 	ret->foreground = given.text[OPTION_FOREGROUND];
 	if (!read_ready_fd(&given, ret) || !is_right || !read_name(&given, ret) || !read_store(&given, &ret->store) ||

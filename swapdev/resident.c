@@ -2,10 +2,12 @@
 /* Residency, step by step: each is one function and one bit of enum control_unsafe. */
 #include "resident.h"
 
+#include "cgroup.h"
 #include "cleanup.h"
 #include "control.h"
 #include "log.h"
 #include "parse.h"
+#include "textfile.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -42,21 +44,6 @@ void resident_report_add(struct resident_report *report, unsigned bit, const cha
 	va_start(arguments, format);
 	vsnprintf(detail, sizeof(report->detail[0]), format, arguments);
 	va_end(arguments);
-}
-
-/* Reads a small file whole; returns its length or -errno. */
-static ssize_t read_text(const char *path, char *text, size_t text_bytes)
-{
-	CLEANUP(close_fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-
-	if (fd < 0)
-		return -errno;
-	got = read(fd, text, text_bytes - 1);
-	if (got < 0)
-		return -errno;
-	text[got] = '\0';
-	return got;
 }
 
 void resident_io_flusher(struct resident_report *report)
@@ -109,21 +96,29 @@ void resident_memlock(struct resident_report *report)
 		(unsigned long long)limit.rlim_cur / 1024);
 }
 
+void resident_cgroup(struct resident_report *report)
+{
+	char limit[sizeof(report->detail[0])];
+
+	if (cgroup_find_limit("", limit, sizeof(limit)))
+		resident_report_add(report, CONTROL_UNSAFE_CGROUP, "%s", limit);
+}
+
 void resident_min_free(struct resident_report *report, const char *sysctl_path)
 {
 	char text[32];
 	ssize_t got;
 	long kbytes;
 
-	got = read_text(sysctl_path, text, sizeof(text));
+	got = textfile_read(sysctl_path, text, sizeof(text));
 	if (got < 0) {
 		resident_report_add(report, CONTROL_UNSAFE_MIN_FREE, "%s: %s", sysctl_path, strerror((int)-got));
 		return;
 	}
 	text[strcspn(text, "\n")] = '\0';
-	if (parse_int(text, 0, INT32_MAX, &kbytes) < 0 || kbytes < RESIDENT_MIN_FREE_KBYTES)
+	if (parse_int(text, 0, INT32_MAX, &kbytes) < 0 || kbytes < CONTROL_MIN_FREE_KIB)
 		resident_report_add(report, CONTROL_UNSAFE_MIN_FREE, "it is %s: sysctl vm.min_free_kbytes=%d", text,
-			RESIDENT_MIN_FREE_KBYTES);
+			CONTROL_MIN_FREE_KIB);
 }
 
 void resident_warn_of_fuse_timeouts(void)
@@ -134,7 +129,7 @@ void resident_warn_of_fuse_timeouts(void)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "/proc/sys/fs/fuse/%s", names[i]);
-		if (read_text(path, text, sizeof(text)) > 0 && strtol(text, NULL, 10) > 0)
+		if (textfile_read(path, text, sizeof(text)) > 0 && strtol(text, NULL, 10) > 0)
 			log_warning("fs.fuse.%s is %ld s: the device dies when one request takes longer; set it to 0",
 				names[i], strtol(text, NULL, 10));
 	}
@@ -146,7 +141,7 @@ void resident_prepare(struct resident_report *report, bool on_fuse)
 	resident_oom_score(report);
 	resident_memlock(report);
 	resident_nice(report);
-	resident_cgroup(report, "/proc/self/cgroup", "/proc/self/mountinfo");
+	resident_cgroup(report);
 	if (on_fuse)
 		resident_min_free(report, "/proc/sys/vm/min_free_kbytes");
 }
@@ -213,7 +208,7 @@ int resident_threads_without_io_flusher(void)
 		if (entry->d_name[0] == '.')
 			continue;
 		snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", entry->d_name);
-		if (read_text(path, text, sizeof(text)) < 0 || !thread_has_io_flusher(text))
+		if (textfile_read(path, text, sizeof(text)) < 0 || !thread_has_io_flusher(text))
 			missing++;
 	}
 	closedir(tasks);

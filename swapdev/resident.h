@@ -18,7 +18,6 @@
 #include <stddef.h>
 
 #define RESIDENT_BITS 7
-#define RESIDENT_MIN_FREE_KBYTES 16384
 
 struct resident_report {
 	unsigned unsafe;                 /* enum control_unsafe */
@@ -38,8 +37,8 @@ void resident_oom_score(struct resident_report *report);
 void resident_nice(struct resident_report *report);
 /* Raises RLIMIT_MEMLOCK; unsafe when locking everything would fail then or later. */
 void resident_memlock(struct resident_report *report);
-/* The files are /proc/self/cgroup and /proc/self/mountinfo, or a test's. Version 1 and version 2 hierarchies. */
-void resident_cgroup(struct resident_report *report, const char *cgroup_path, const char *mountinfo_path);
+void resident_cgroup(struct resident_report *report);
+/* The file is /proc/sys/vm/min_free_kbytes, or a test's. */
 void resident_min_free(struct resident_report *report, const char *sysctl_path);
 
 /* Says so when a sysctl lets the kernel end a FUSE connection for one slow request. */

@@ -5,6 +5,7 @@
 #include "control_server.h"
 #include "device.h"
 #include "log.h"
+#include "opener.h"
 #include "resident.h"
 #include "store.h"
 #include "swaps.h"
@@ -195,26 +196,57 @@ static int start_all(struct server *server)
 
 /* ---- stop ---- */
 
+/* Opens the node for ourselves alone, so that nobody begins to swap or mounts while we stop. Returns 0 or -errno. */
+static int claim_node(struct server *server)
+{
+	if (server->claim_fd < 0)
+		server->claim_fd = open(server->node, O_RDONLY | O_EXCL | O_CLOEXEC | O_NONBLOCK);
+	return server->claim_fd < 0 ? -errno : 0;
+}
+
+static int refuse_user(struct server *server, const char *user, char *message, size_t message_bytes)
+{
+	snprintf(message, message_bytes, "%s is in use (%s)", server->node, user);
+	if (server->claim_fd >= 0)
+		close(server->claim_fd);
+	server->claim_fd = -1;
+	return -EBUSY;
+}
+
+/* What the claim does not keep out: programs that just have it open. Returns false, or true with who it is. */
+static bool find_opener(const struct server *server, char *who, size_t who_bytes)
+{
+	const pid_t own[] = {getpid(), server->start->keeper_pid, 0};
+	char name[32];
+	pid_t pid;
+
+	pid = opener_find(server->node, own, name, sizeof(name));
+	if (pid > 0)
+		snprintf(who, who_bytes, "open by process %d, %s", (int)pid, name);
+	return pid > 0;
+}
+
 /* force: other users than swap lose the device; swap never does. */
 static int try_stop(struct server *server, bool force, char *message, size_t message_bytes)
 {
+	char who[80];
+
 	if (server->stopping)
 		return 0;
 	if (server->node[0] && swaps_has_node(server->node)) {
 		snprintf(message, message_bytes, "%s is swapped on: swapoff %s first", server->node, server->node);
 		return -EBUSY;
 	}
-	if (server->node[0] && server->claim_fd < 0)
-		server->claim_fd = open(server->node, O_RDONLY | O_EXCL | O_CLOEXEC | O_NONBLOCK);
-	if (server->node[0] && server->claim_fd < 0 && errno == EBUSY) {
-		/* A swapon between our look and our claim ends here too. */
-		if (!force || swaps_has_node(server->node)) {
-			snprintf(message, message_bytes,
-				"%s is in use (swapped on, mounted or held by another program)", server->node);
-			return -EBUSY;
-		}
+	if (server->node[0] && claim_node(server) == -EBUSY) {
+		/* A swapon between our look and our claim ends here too; a mount has no process to be found. */
+		if (!find_opener(server, who, sizeof(who)))
+			snprintf(who, sizeof(who), "swapped on, mounted or held by another driver");
+		if (!force || swaps_has_node(server->node))
+			return refuse_user(server, who, message, message_bytes);
 		log_warning("%s is in use: its users get I/O errors", server->node);
 	}
+	if (server->node[0] && !force && find_opener(server, who, sizeof(who)))
+		return refuse_user(server, who, message, message_bytes);
 	server->stopping = true;
 	return 0;
 }

@@ -2,9 +2,8 @@
 /* CPU time and memory of keeper and server, from /proc. */
 #include "usage.h"
 
-#include "cleanup.h"
+#include "textfile.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,17 +35,12 @@ struct memory {
 
 static struct memory memory_of(pid_t pid)
 {
-	CLEANUP(close_fd) int fd = -1;
 	char path[32], status[4096];
 	struct memory memory = {0};
-	ssize_t got;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
-	if (got <= 0)
+	if (textfile_read(path, status, sizeof(status)) <= 0)
 		return memory;
-	status[got] = '\0';
 	memory.anonymous_bytes = status_bytes(status, "\nRssAnon:");
 	memory.file_bytes = status_bytes(status, "\nRssFile:");
 	return memory;

@@ -1,12 +1,13 @@
 # The daemon's parts stand on their sources: they are no library.
 set(DAEMON_DIR ${PROJECT_SOURCE_DIR}/swapdev)
 
+folioswap_unit_test(host_test base)
+
 folioswap_unit_test(control_test control base)
 target_include_directories(control_test PRIVATE ${DAEMON_DIR}/control)
 
 folioswap_unit_test(resident_test control base)
-target_sources(resident_test PRIVATE ${DAEMON_DIR}/resident.c ${DAEMON_DIR}/resident_cgroup.c
-  ${DAEMON_DIR}/imagefile.c ${DAEMON_DIR}/swaps.c)
+target_sources(resident_test PRIVATE ${DAEMON_DIR}/resident.c ${DAEMON_DIR}/imagefile.c)
 target_include_directories(resident_test PRIVATE ${DAEMON_DIR})
 
 # Needs root and loop devices; skips itself without.

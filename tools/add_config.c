@@ -4,10 +4,10 @@
 
 #include "cli_swap.h"
 #include "parse.h"
+#include "transport_list.h"
 #include "units.h"
 
 #include <getopt.h>
-#include <string.h>
 
 #define SLOTS_MAX 64
 #define THREADS_MAX 32
@@ -37,6 +37,7 @@ enum {
 	OPTION_MAX_SIZE,
 	OPTION_DISCARD,
 	OPTION_NO_DISCARD,
+	OPTION_MERGE,
 	OPTION_ALLOW_UNSAFE,
 	OPTION_FAULT,
 };
@@ -46,7 +47,7 @@ const struct cli_option add_options[] = {
 	{"codec", "CODEC[:LEVEL]", OPTION_CODEC, "how to compress (default " DEFAULT_CODEC ")"},
 	{"unit", "SIZE", OPTION_UNIT, "what is kept together: 64K, 2M, 16M (default: the host's huge page)"},
 	{"frame", "SIZE", OPTION_FRAME, "what is decoded at a time: 4K .. unit, whole (default 64K)"},
-	{"transport", "NAME", OPTION_TRANSPORT, "auto, ublk, fuse (default auto)"},
+	{"transport", "NAME", OPTION_TRANSPORT, TRANSPORT_NAMES " (default " TRANSPORT_AUTO ")"},
 	{"mem-limit", "SIZE", OPTION_LIMIT, "most memory for data: 2G, 25%, none (default 50% of RAM)"},
 	{"swapon", "[=PRIORITY]", OPTION_SWAPON, "mkswap and swapon, too; 0 .. 32767"},
 	{"threads", "N", OPTION_THREADS, "I/O threads (default 2)"},
@@ -56,6 +57,7 @@ const struct cli_option add_options[] = {
 	{"max-size", "SIZE", OPTION_MAX_SIZE, "address space kept for growing (default 4 times the size)"},
 	{"discard", NULL, OPTION_DISCARD, "take discard requests (default)"},
 	{"no-discard", NULL, OPTION_NO_DISCARD, "refuse discard requests"},
+	{"merge", NULL, OPTION_MERGE, "fuse: let the loop device merge requests: for swap of memory cgroups"},
 	{"allow-unsafe", NULL, OPTION_ALLOW_UNSAFE, "go on where the daemon cannot be kept safe"},
 	{"fault", "RULE", OPTION_FAULT, "inject faults, for tests; see folioswapd(8)"},
 	{NULL, NULL, 0, NULL},
@@ -65,7 +67,7 @@ void add_more_help(FILE *out)
 {
 	char list[256];
 
-	fprintf(out, "\nCodecs: %s\n", codec_list(list, sizeof(list)));
+	fprintf(out, "\nCodecs: %s\nTransports: " TRANSPORT_NAMES "\n", codec_list(list, sizeof(list)));
 	fputs("Prints the device node.\n", out);
 }
 
@@ -77,11 +79,22 @@ struct pending {
 	const char *max_size;
 };
 
-static int set_option(
-	struct add_config *config, struct pending *pending, const struct cli_host *host, int id, const char *value)
+static int set_swapon(struct add_config *config, const char *priority_text)
 {
 	unsigned priority;
 
+	config->swapon = true;
+	if (!priority_text)
+		return CLI_DONE;
+	if (value_count("--swapon", priority_text, 0, SWAP_PRIORITY_MAX, &priority))
+		return CLI_USAGE;
+	config->priority = (int)priority;
+	return CLI_DONE;
+}
+
+static int set_option(
+	struct add_config *config, struct pending *pending, const struct cli_host *host, int id, const char *value)
+{
 	switch (id) {
 	case OPTION_SIZE:
 		if (pending->size)
@@ -116,6 +129,9 @@ static int set_option(
 	case OPTION_NO_DISCARD:
 		config->discard = id == OPTION_DISCARD;
 		break;
+	case OPTION_MERGE:
+		config->merge = true;
+		break;
 	case OPTION_ALLOW_UNSAFE:
 		config->allow_unsafe = true;
 		break;
@@ -123,13 +139,7 @@ static int set_option(
 		config->fault = value;
 		break;
 	case OPTION_SWAPON:
-		config->swapon = true;
-		if (!value)
-			break;
-		if (value_count("--swapon", value, 0, SWAP_PRIORITY_MAX, &priority))
-			return CLI_USAGE;
-		config->priority = (int)priority;
-		break;
+		return set_swapon(config, value);
 	}
 	return CLI_DONE;
 }
@@ -203,13 +213,9 @@ static int check_frame(const char *text, struct add_config *config)
 
 static int check_transport(const struct add_config *config)
 {
-	static const char *const names[] = {"auto", "ublk", "fuse"};
-
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(config->transport, names[i]) == 0)
-			return 0;
-	}
-	return cli_fail(CLI_USAGE, "--transport '%s' is unknown; there are auto, ublk and fuse", config->transport);
+	if (transport_name_is_known(config->transport))
+		return 0;
+	return cli_fail(CLI_USAGE, "--transport '%s' is unknown; there are %s", config->transport, TRANSPORT_NAMES);
 }
 
 static int check(const struct pending *pending, const struct cli_host *host, struct add_config *config)
@@ -236,7 +242,7 @@ static int set_defaults(const struct cli_host *host, struct add_config *config)
 		.io_threads = DEFAULT_IO_THREADS,
 		.compress_threads =
 			host->cpus < DEFAULT_COMPRESS_THREADS_MAX ? host->cpus : DEFAULT_COMPRESS_THREADS_MAX,
-		.transport = "auto",
+		.transport = TRANSPORT_AUTO,
 		.discard = true,
 		.priority = SWAP_PRIORITY_KERNEL,
 	};

@@ -20,6 +20,7 @@ struct add_config {
 	const char *transport;
 	const char *fault; /* NULL: none */
 	bool discard;
+	bool merge;
 	bool allow_unsafe;
 	bool swapon;
 	int priority;

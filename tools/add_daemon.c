@@ -100,6 +100,8 @@ static void make_arguments(const struct add_config *config, const char *name, in
 		add_option(ret, "--fault", config->fault);
 	if (!config->discard)
 		add_argument(ret, "--no-discard");
+	if (config->merge)
+		add_argument(ret, "--merge");
 	if (config->allow_unsafe)
 		add_argument(ret, "--allow-unsafe");
 	add_number(ret, "--ready-fd", (uint64_t)ready_fd);

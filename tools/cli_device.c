@@ -5,11 +5,10 @@
 #include "cleanup.h"
 #include "cli.h"
 #include "cli_process.h"
+#include "remains.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define CONNECT_TRIES 10
 #define CONNECT_PAUSE_MS 200
@@ -123,7 +122,7 @@ static bool device_has_node(const char *name, const char *node)
 {
 	char nodes[4][64];
 	struct control_info info;
-	int loops = device_loops(name, nodes, 4);
+	int loops = control_loops(name, nodes, 4);
 
 	for (int i = 0; i < loops; i++) {
 		if (strcmp(nodes[i], node) == 0)
@@ -149,32 +148,4 @@ int device_resolve(const char *text, char ret_name[16])
 		is_node ? "'%s' is no device of folioswap; 'folioswap list' shows those there are"
 			: "no device '%s'; 'folioswap list' shows those there are",
 		text);
-}
-
-static bool backing_file_is_below(const char *block_name, const char *directory)
-{
-	char path[320], backing[512];
-	CLEANUP(fclose) FILE *file = NULL;
-
-	snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", block_name);
-	file = fopen(path, "re");
-	return file && fgets(backing, sizeof(backing), file) && strncmp(backing, directory, strlen(directory)) == 0;
-}
-
-int device_loops(const char *name, char nodes[][64], int max)
-{
-	char directory[64];
-	struct dirent *entry;
-	int count = 0;
-	DIR *blocks = opendir("/sys/block");
-
-	if (!blocks)
-		return 0;
-	snprintf(directory, sizeof(directory), CONTROL_DIR "/%.15s/", name);
-	while (count < max && (entry = readdir(blocks))) {
-		if (strncmp(entry->d_name, "loop", 4) == 0 && backing_file_is_below(entry->d_name, directory))
-			snprintf(nodes[count++], 64, "/dev/%.48s", entry->d_name);
-	}
-	closedir(blocks);
-	return count;
 }

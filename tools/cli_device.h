@@ -17,7 +17,7 @@ int device_resolve(const char *text, char ret_name[16]);
 int device_names(char names[][16]);
 
 /*
- * Connects, and waits a moment where a server is just being replaced.
+ * Connects, and waits a moment where a daemon is just starting or ending.
  * Returns a descriptor or -errno; not reported.
  */
 int device_connect(const char *name, int timeout_ms);
@@ -37,9 +37,6 @@ int device_request(const char *name, const struct control_request *request, int 
 
 /* The exit code for a reply's error. */
 int device_exit_code(int error);
-
-/* Loop devices whose backing file lies in the device's directory, e.g. "/dev/loop3"; returns how many of max. */
-int device_loops(const char *name, char nodes[][64], int max);
 
 /*
  * cli_stop.c: ends a device that is not swapped on and waits until nothing is

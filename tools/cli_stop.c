@@ -3,7 +3,7 @@
  * The end of a device.
  *
  *   server answers      CONTROL_STOP; the keeper takes everything down
- *   server dead         SIGTERM to the keeper, which takes everything down
+ *   dead, or hangs      SIGTERM to the keeper, which takes everything down
  *   keeper dead, too    nobody is left: loop device, mount and directory here
  *
  * Each way ends with a bounded wait for the directory to disappear.
@@ -13,40 +13,30 @@
 #include "cli_device.h"
 #include "cli_process.h"
 #include "clock.h"
+#include "remains.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/loop.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
 
-#define STOP_REPLY_TIMEOUT_MS 15000
-#define GONE_TIMEOUT_MS 10000
+#define STOP_REPLY_TIMEOUT_MS 10000
+#define GONE_TIMEOUT_MS 20000 /* the keeper gives a server that hangs 10 s */
 #define PAUSE_MS 50
 #define LOOPS_MAX 8
 #define NS_PER_MS UINT64_C(1000000)
 
-static void device_path(const char *name, const char *entry, char path[128])
-{
-	snprintf(path, 128, CONTROL_DIR "/%.15s%s%s", name, entry ? "/" : "", entry ? entry : "");
-}
-
 bool device_is_gone(const char *name)
 {
-	char path[128];
+	char path[64];
 
-	device_path(name, NULL, path);
+	snprintf(path, sizeof(path), CONTROL_DIR "/%.15s", name);
 	return access(path, F_OK) < 0 && errno == ENOENT;
 }
 
 static int report_remains(const char *name)
 {
 	char nodes[LOOPS_MAX][64];
-	int loops = device_loops(name, nodes, LOOPS_MAX);
+	int loops = control_loops(name, nodes, LOOPS_MAX);
 	pid_t keeper = control_keeper_pid(name);
 
 	return cli_fail(CLI_FAILED,
@@ -67,50 +57,18 @@ static int wait_gone(const char *name)
 	return CLI_DONE;
 }
 
-static void clear_loops(const char *name)
-{
-	char nodes[LOOPS_MAX][64];
-	int loops = device_loops(name, nodes, LOOPS_MAX);
-
-	for (int i = 0; i < loops; i++) {
-		CLEANUP(close_fd) int fd = open(nodes[i], O_RDONLY | O_CLOEXEC);
-
-		if (fd >= 0 && ioctl(fd, LOOP_CLR_FD, 0) < 0)
-			cli_warn("device %s: cannot detach %s: %s", name, nodes[i], strerror(errno));
-	}
-}
-
-/* mnt first: what it covers is not ours to remove. */
-static int remove_directory(const char *name)
-{
-	char path[128];
-	struct dirent *entry;
-	DIR *directory;
-
-	device_path(name, "mnt", path);
-	if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
-		return cli_fail(CLI_FAILED, "device %s: cannot unmount %s: %s", name, path, strerror(errno));
-	device_path(name, NULL, path);
-	directory = opendir(path);
-	if (!directory)
-		return errno == ENOENT ? CLI_DONE : cli_fail(CLI_FAILED, "cannot open %s: %s", path, strerror(errno));
-	while ((entry = readdir(directory))) {
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-			unlinkat(dirfd(directory), entry->d_name, 0) < 0)
-			unlinkat(dirfd(directory), entry->d_name, AT_REMOVEDIR);
-	}
-	closedir(directory);
-	if (rmdir(path) < 0 && errno != ENOENT)
-		return cli_fail(CLI_FAILED, "cannot remove %s: %s", path, strerror(errno));
-	return CLI_DONE;
-}
-
 int device_clean(const char *name)
 {
-	if (device_is_gone(name) || control_keeper_pid(name) > 0)
+	CLEANUP(close_fd) int lock_fd = control_lock();
+	char problem[256];
+	int error;
+
+	if (lock_fd < 0)
+		return cli_fail(CLI_FAILED, "device %s: cannot lock " CONTROL_DIR ": %s", name, strerror(-lock_fd));
+	error = control_clean(name, problem, sizeof(problem));
+	if (error == 0 || error == -EEXIST)
 		return CLI_DONE;
-	clear_loops(name);
-	return remove_directory(name);
+	return cli_fail(device_exit_code(error), "device %s: %s", name, problem);
 }
 
 static int stop_without_server(const char *name)
@@ -124,7 +82,7 @@ static int stop_without_server(const char *name)
 
 static int report_refusal(const char *name, const struct control_reply *reply)
 {
-	return cli_fail(device_exit_code(reply->error), "device %s is still there: %.*s", name,
+	return cli_fail(device_exit_code(reply->error), "device %s is left as it is: %.*s", name,
 		(int)sizeof(reply->message), reply->message[0] ? reply->message : strerror(-reply->error));
 }
 
@@ -145,7 +103,7 @@ int device_stop(const char *name, int busy_timeout_ms)
 		return CLI_DONE;
 	if (error == -EPROTO || error == -EACCES || error == -EPERM)
 		return cli_fail(CLI_FAILED, "device %s: its daemon cannot be told to stop: %s", name, strerror(-error));
-	if (error == -ECONNREFUSED || error == -ENOENT)
+	if (error == -ECONNREFUSED || error == -ENOENT || error == -ETIMEDOUT)
 		return stop_without_server(name);
 	/* A server that is told to stop may be gone before its reply is read: the directory tells. */
 	if (!error && reply.error)

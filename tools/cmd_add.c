@@ -6,12 +6,12 @@
 #include "cli.h"
 #include "cli_device.h"
 #include "cli_swap.h"
+#include "swaps.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MIN_FREE_KIB 16384
 #define UNDO_SWAPOFF_TIMEOUT_MS 10000
 #define UNDO_BUSY_TIMEOUT_MS 5000
 #define FAULT_RULE_MAX 120
@@ -20,7 +20,7 @@
 static int refuse_ghosts(void)
 {
 	struct swap_entry entries[SWAPS_MAX];
-	int count = swap_read("/proc/swaps", entries, SWAPS_MAX);
+	int count = swaps_read("/proc/swaps", entries, SWAPS_MAX);
 
 	for (int i = 0; i < count; i++) {
 		if (entries[i].deleted)
@@ -39,27 +39,22 @@ static int refuse_low_min_free(void)
 
 	if (!file || fscanf(file, "%ld", &kib) != 1)
 		return CLI_DONE;
-	if (kib >= MIN_FREE_KIB)
+	if (kib >= CONTROL_MIN_FREE_KIB)
 		return CLI_DONE;
 	return cli_fail(CLI_UNSAFE,
-		"swap over the fuse transport needs vm.min_free_kbytes >= %d and it is %ld: FUSE and loop "
-		"would hang when memory is short; sysctl vm.min_free_kbytes=%d, or use ublk (--allow-unsafe goes on)",
-		MIN_FREE_KIB, kib, MIN_FREE_KIB);
+		"swap over FUSE and loop needs vm.min_free_kbytes >= %d and it is %ld: they would hang when memory "
+		"is short; sysctl vm.min_free_kbytes=%d (--allow-unsafe goes on)",
+		CONTROL_MIN_FREE_KIB, kib, CONTROL_MIN_FREE_KIB);
 }
 
-/* transport: "auto" stands for fuse where the kernel has no ublk. */
-static int refuse_unsafe_swap(const struct add_config *config, const char *transport)
+static int refuse_unsafe_swap(const struct add_config *config)
 {
-	bool is_fuse = strcmp(transport, "fuse") == 0 ||
-		       (strcmp(transport, "auto") == 0 && access("/dev/ublk-control", F_OK) < 0);
 	int result;
 
 	if (!config->swapon || config->allow_unsafe)
 		return CLI_DONE;
 	result = refuse_ghosts();
-	if (!result && is_fuse)
-		result = refuse_low_min_free();
-	return result;
+	return result ? result : refuse_low_min_free();
 }
 
 static int refuse_before_start(const struct add_config *config)
@@ -68,7 +63,7 @@ static int refuse_before_start(const struct add_config *config)
 		return cli_fail(CLI_FAILED, "only root can make swap devices");
 	if (config->fault && strlen(config->fault) > FAULT_RULE_MAX)
 		return cli_fail(CLI_USAGE, "--fault: a rule has at most %d characters", FAULT_RULE_MAX);
-	return refuse_unsafe_swap(config, config->transport);
+	return refuse_unsafe_swap(config);
 }
 
 static void warn_unsafe(uint32_t unsafe)
@@ -88,10 +83,7 @@ static int finish(const struct add_config *config, const char *name, const char 
 	if (result)
 		return result;
 	warn_unsafe(info.unsafe);
-	if (!config->swapon)
-		return CLI_DONE;
-	result = refuse_unsafe_swap(config, info.transport);
-	return result ? result : swap_on(node, config->priority, config->discard);
+	return config->swapon ? swap_on(node, config->priority, config->discard) : CLI_DONE;
 }
 
 /* Also when swapon was given up too early and came through after all. */
@@ -120,12 +112,13 @@ static int run(int argc, char **argv)
 	result = finish(&config, name, node);
 	if (!result && add_interrupted() && !config.swapon)
 		result = cli_fail(CLI_FAILED, "interrupted; the new device was taken down again");
-	if (result) {
+	/* Nobody would know of a device whose name was not heard. */
+	if (!result && (puts(node) < 0 || fflush(stdout) != 0))
+		result = cli_fail(
+			CLI_FAILED, "cannot print the device's node: %s; it was taken down again", strerror(errno));
+	if (result)
 		undo(name, node);
-		return result;
-	}
-	puts(node);
-	return CLI_DONE;
+	return result;
 }
 
 const struct cli_verb cmd_add = {

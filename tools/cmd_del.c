@@ -7,12 +7,14 @@
  */
 #include "cli.h"
 #include "cli_device.h"
-#include "cli_opener.h"
 #include "cli_process.h"
 #include "cli_swap.h"
 #include "cli_value.h"
 #include "clock.h"
+#include "opener.h"
 #include "parse.h"
+#include "remains.h"
+#include "swaps.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -88,8 +90,8 @@ static int report_swapoff(const char *node, uint64_t used_bytes, int error, unsi
 static bool is_swapped_on(const char *node, struct swap_entry *ret)
 {
 	struct swap_entry entries[SWAPS_MAX];
-	int count = swap_read("/proc/swaps", entries, SWAPS_MAX);
-	const struct swap_entry *entry = swap_find(entries, count, node);
+	int count = swaps_read("/proc/swaps", entries, SWAPS_MAX);
+	const struct swap_entry *entry = swaps_find(entries, count, node);
 
 	if (entry)
 		*ret = *entry;
@@ -128,15 +130,19 @@ static int switch_off(const char *node, unsigned timeout_s)
 	return error ? report_swapoff(entry.path, entry.used_bytes, error, timeout_s) : CLI_DONE;
 }
 
-/* The daemon hears of exclusive openers (mounts, swap) only; this finds all, and says who. */
+/* The server looks before it stops. Where there is none, we do; whoever only looks at the device gets a moment. */
 static int refuse_openers(const char *node, const pid_t *own)
 {
+	uint64_t deadline_ns = clock_ns() + BUSY_TIMEOUT_MS * UINT64_C(1000000);
 	char process[32];
-	pid_t pid = opener_wait(node, own, BUSY_TIMEOUT_MS, process, sizeof(process));
+	pid_t pid;
 
-	if (pid)
-		return cli_fail(CLI_BUSY, "%s is open by process %d (%s); the device is left as it is", node, (int)pid,
-			process);
+	while ((pid = opener_find(node, own, process, sizeof(process))) > 0) {
+		if (clock_ns() >= deadline_ns)
+			return cli_fail(CLI_BUSY, "%s is open by process %d (%s); the device is left as it is", node,
+				(int)pid, process);
+		process_sleep_ms(PAUSE_MS);
+	}
 	return CLI_DONE;
 }
 
@@ -144,24 +150,26 @@ static int refuse_openers(const char *node, const pid_t *own)
 struct target {
 	char nodes[NODES_MAX][64];
 	int count;
-	pid_t own[3]; /* the daemon's processes, ended by 0 */
+	bool is_up;
+	pid_t own[2]; /* of a daemon that is not up: its keeper, ended by 0 */
 };
 
 static void find_target(const char *name, struct target *ret)
 {
 	const struct control_request request = {.version = CONTROL_VERSION, .op = CONTROL_INFO};
 	struct control_reply reply;
+	pid_t keeper;
 
 	memset(ret, 0, sizeof(*ret));
 	if (device_ask(name, &request, DEVICE_REPLY_TIMEOUT_MS, &reply, NULL) || reply.error || !reply.info.node[0]) {
-		ret->count = device_loops(name, ret->nodes, NODES_MAX);
-		ret->own[0] = control_keeper_pid(name) > 0 ? control_keeper_pid(name) : 0;
+		ret->count = control_loops(name, ret->nodes, NODES_MAX);
+		keeper = control_keeper_pid(name);
+		ret->own[0] = keeper > 0 ? keeper : 0;
 		return;
 	}
 	memcpy(ret->nodes[0], reply.info.node, sizeof(reply.info.node));
 	ret->count = 1;
-	ret->own[0] = reply.info.keeper_pid;
-	ret->own[1] = reply.info.server_pid;
+	ret->is_up = true;
 }
 
 static int delete_device(const char *name, unsigned timeout_s)
@@ -172,7 +180,7 @@ static int delete_device(const char *name, unsigned timeout_s)
 	find_target(name, &target);
 	for (int i = 0; i < target.count && !result; i++) {
 		result = switch_off(target.nodes[i], timeout_s);
-		if (!result)
+		if (!result && !target.is_up)
 			result = refuse_openers(target.nodes[i], target.own);
 	}
 	return result ? result : device_stop(name, BUSY_TIMEOUT_MS);

@@ -56,7 +56,4 @@ bool doctor_read_choice(const char *root, const char *path, char *word, size_t w
 /* "MemAvailable:  123 kB" and "thp_swpout 12" style files: the number after the key. */
 bool doctor_read_key(const char *root, const char *path, const char *key, long long *ret);
 
-/* A limit of memory or CPU on this process's control group or one above: its file and value. False: there is none. */
-bool doctor_find_cgroup_limit(const char *root, char *text, size_t text_bytes);
-
 #endif

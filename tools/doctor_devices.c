@@ -4,8 +4,8 @@
 
 #include "cleanup.h"
 #include "cli_device.h"
-#include "cli_swap.h"
 #include "parse.h"
+#include "swaps.h"
 #include "units.h"
 
 #include <string.h>
@@ -15,13 +15,18 @@ struct device {
 	struct control_info info;
 };
 
-/* All devices; those that do not answer are not up. Returns how many. */
-static int ask_all(struct device devices[CONTROL_DEVICES_MAX])
+static struct device devices[CONTROL_DEVICES_MAX];
+
+/* All devices, once for all checks: one that does not answer costs its timeout. Returns how many; those are not up. */
+static int ask_all(void)
 {
 	const struct control_request request = {.version = CONTROL_VERSION, .op = CONTROL_INFO};
 	char names[CONTROL_DEVICES_MAX][16];
-	int count = device_names(names);
+	static int count = -1;
 
+	if (count >= 0)
+		return count;
+	count = device_names(names);
 	for (int i = 0; i < count; i++) {
 		struct control_reply reply;
 		bool is_up = device_ask(names[i], &request, DEVICE_REPLY_TIMEOUT_MS, &reply, NULL) == 0 && !reply.error;
@@ -36,8 +41,7 @@ static int ask_all(struct device devices[CONTROL_DEVICES_MAX])
 
 static void check_devices(const char *root, struct doctor_result *result)
 {
-	struct device devices[CONTROL_DEVICES_MAX];
-	int count = ask_all(devices);
+	int count = ask_all();
 
 	(void)root;
 	for (int i = 0; i < count; i++) {
@@ -52,8 +56,7 @@ static void check_devices(const char *root, struct doctor_result *result)
 
 static void check_residency(const char *root, struct doctor_result *result)
 {
-	struct device devices[CONTROL_DEVICES_MAX];
-	int count = ask_all(devices);
+	int count = ask_all();
 
 	(void)root;
 	for (int i = 0; i < count; i++) {
@@ -72,15 +75,17 @@ static void check_residency(const char *root, struct doctor_result *result)
 
 static void check_transport(const char *root, struct doctor_result *result)
 {
-	struct device devices[CONTROL_DEVICES_MAX];
-	int count = ask_all(devices);
+	int count = ask_all();
 
 	(void)root;
 	for (int i = 0; i < count; i++) {
 		if (strcmp(devices[i].info.transport, "fuse") == 0) {
-			doctor_warn(result, "use ublk there; for swap of memory cgroups it is well",
-				"device %s runs over FUSE and loop, which allocate for each request: when all of the "
-				"machine is short of memory it may hang",
+			doctor_warn(result,
+				"well for swap of memory cgroups; for the whole machine keep vm.min_free_kbytes at "
+				"16384 or more and queue/nomerges at 2 (no --merge), which makes it unlikely; a "
+				"transport over ublk will come",
+				"device %s runs over FUSE and loop, which allocate for each request: not free of "
+				"deadlock when all of the machine is short of memory",
 				devices[i].info.name);
 			return;
 		}
@@ -88,7 +93,7 @@ static void check_transport(const char *root, struct doctor_result *result)
 	doctor_ok(result, "no device runs over FUSE");
 }
 
-static bool is_ours(const struct device *devices, int count, const char *path)
+static bool is_ours(int count, const char *path)
 {
 	for (int i = 0; i < count; i++) {
 		if (devices[i].is_up && strcmp(devices[i].info.node, path) == 0)
@@ -100,15 +105,14 @@ static bool is_ours(const struct device *devices, int count, const char *path)
 /* Cold pages fill what is used first and stay: with two kinds of swap the fast one holds the cold pages. */
 static void check_other_swap(const char *root, struct doctor_result *result)
 {
-	struct device devices[CONTROL_DEVICES_MAX];
 	struct swap_entry entries[SWAPS_MAX];
 	const struct swap_entry *ours = NULL, *other = NULL;
 	char path[256];
-	int count = ask_all(devices);
-	int swaps = swap_read(doctor_path(root, "/proc/swaps", path, sizeof(path)), entries, SWAPS_MAX);
+	int count = ask_all();
+	int swaps = swaps_read(doctor_path(root, "/proc/swaps", path, sizeof(path)), entries, SWAPS_MAX);
 
 	for (int i = 0; i < swaps; i++) {
-		const struct swap_entry **kind = is_ours(devices, count, entries[i].path) ? &ours : &other;
+		const struct swap_entry **kind = is_ours(count, entries[i].path) ? &ours : &other;
 
 		if (!*kind || entries[i].priority > (*kind)->priority)
 			*kind = &entries[i];
@@ -128,8 +132,7 @@ static void check_other_swap(const char *root, struct doctor_result *result)
 
 static void check_memory(const char *root, struct doctor_result *result)
 {
-	struct device devices[CONTROL_DEVICES_MAX];
-	int count = ask_all(devices);
+	int count = ask_all();
 	uint64_t wanted = 0;
 	long long available_kib = 0;
 	char limit[16], available[16];

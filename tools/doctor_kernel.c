@@ -40,11 +40,7 @@ static void check_kernel(const char *root, struct doctor_result *result)
 			"Linux %s cannot make memory ready ahead without faults", release);
 	else if (version < 6004)
 		doctor_warn(result, "use a kernel from 6.4 on",
-			"Linux %s has no tmpfs with noswap: a server that dies takes the data with it", release);
-	else if (version < 6009)
-		doctor_warn(result, "use a kernel from 6.9 on, or ublk",
-			"Linux %s cannot send FUSE requests again: a server that dies fails what was in flight",
-			release);
+			"Linux %s has no tmpfs with noswap: only the server's locks keep the image in memory", release);
 	else
 		doctor_ok(result, "Linux %s", release);
 }
@@ -66,17 +62,16 @@ static bool has_module(const char *root, const char *file)
 	return found;
 }
 
+/* For information alone. */
 static void check_ublk(const char *root, struct doctor_result *result)
 {
+	const char *found = "this kernel has none";
+
 	if (doctor_exists(root, "/dev/ublk-control"))
-		doctor_ok(result, "/dev/ublk-control is there");
+		found = "this kernel has it";
 	else if (has_module(root, "/ublk_drv.ko"))
-		doctor_warn(result, "modprobe ublk_drv", "the module ublk_drv is there but not loaded");
-	else
-		doctor_warn(result,
-			"use a kernel with CONFIG_BLK_DEV_UBLK where all of the machine swaps; FUSE and loop may hang "
-			"when memory is short",
-			"this kernel has no ublk");
+		found = "this kernel has it as a module, not loaded";
+	doctor_ok(result, "%s; not used by this version, a transport over it will come", found);
 }
 
 static void check_fuse(const char *root, struct doctor_result *result)
@@ -86,11 +81,8 @@ static void check_fuse(const char *root, struct doctor_result *result)
 
 	if (fd >= 0)
 		doctor_ok(result, "/dev/fuse opens");
-	else if (doctor_exists(root, "/dev/ublk-control"))
-		doctor_ok(result, "/dev/fuse does not open (%s), but there is ublk", strerror(errno));
 	else
-		doctor_fail(result, "modprobe fuse, and run as root; there is no ublk either",
-			"/dev/fuse does not open: %s", strerror(errno));
+		doctor_fail(result, "modprobe fuse, and run as root", "/dev/fuse does not open: %s", strerror(errno));
 }
 
 static void check_loop(const char *root, struct doctor_result *result)
@@ -100,8 +92,6 @@ static void check_loop(const char *root, struct doctor_result *result)
 
 	if (fd >= 0)
 		doctor_ok(result, "/dev/loop-control opens");
-	else if (doctor_exists(root, "/dev/ublk-control"))
-		doctor_ok(result, "/dev/loop-control does not open (%s), but there is ublk", strerror(errno));
 	else
 		doctor_fail(result, "modprobe loop, and run as root; the fuse transport needs a loop device",
 			"/dev/loop-control does not open: %s", strerror(errno));
@@ -117,7 +107,7 @@ static void check_noswap(const char *root, struct doctor_result *result)
 			strerror(errno));
 	else if (fsconfig(fd, FSCONFIG_SET_FLAG, "noswap", NULL, 0) < 0)
 		doctor_warn(result, "use a kernel from 6.4 on",
-			"tmpfs does not know noswap (%s): the image is a locked memfd, lost with its server",
+			"tmpfs does not know noswap (%s): only the server's locks keep the image in memory",
 			strerror(errno));
 	else
 		doctor_ok(result, "tmpfs knows noswap");
@@ -204,19 +194,6 @@ static void check_admin(const char *root, struct doctor_result *result)
 		doctor_fail(result, "run as root", "no CAP_SYS_ADMIN: no mounts, no devices, no swapon");
 }
 
-static void check_io_uring(const char *root, struct doctor_result *result)
-{
-	long long disabled;
-
-	if (!doctor_read_number(root, "/proc/sys/kernel/io_uring_disabled", &disabled) || disabled == 0)
-		doctor_ok(result, "io_uring is allowed");
-	else if (disabled == 1)
-		doctor_ok(result, "kernel.io_uring_disabled is 1: allowed for root");
-	else
-		doctor_warn(result, "sysctl kernel.io_uring_disabled=0, or use fuse",
-			"kernel.io_uring_disabled is %lld: no ublk", disabled);
-}
-
 static void check_fuse_pages(const char *root, struct doctor_result *result)
 {
 	long long pages;
@@ -237,7 +214,7 @@ static void check_fuse_timeouts(const char *root, struct doctor_result *result)
 	doctor_read_number(root, "/proc/sys/fs/fuse/default_request_timeout", &standard);
 	doctor_read_number(root, "/proc/sys/fs/fuse/max_request_timeout", &most);
 	if (standard || most)
-		doctor_warn(result, "set both to 0, or use ublk",
+		doctor_warn(result, "sysctl fs.fuse.default_request_timeout=0 fs.fuse.max_request_timeout=0",
 			"fs.fuse.default_request_timeout is %lld s, max_request_timeout %lld s: the kernel ends a FUSE "
 			"device that is slow",
 			standard, most);
@@ -252,7 +229,6 @@ const struct doctor_check doctor_kernel_checks[] = {
 	{"loop", check_loop},
 	{"fuse-max-pages", check_fuse_pages},
 	{"fuse-timeouts", check_fuse_timeouts},
-	{"io-uring", check_io_uring},
 	{"noswap", check_noswap},
 	{"cap-sys-admin", check_admin},
 	{"io-flusher", check_io_flusher},

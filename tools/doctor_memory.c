@@ -2,12 +2,15 @@
 /* Checks: huge pages, limits, and the settings of reclaim and swap. */
 #include "doctor.h"
 
+#include "cgroup.h"
 #include "cleanup.h"
-#include "cli_swap.h"
+#include "control.h"
+#include "swaps.h"
 
 #include <string.h>
 
-#define MIN_FREE_KIB 16384
+#define TEXT_OF(macro) TEXT_OF_(macro)
+#define TEXT_OF_(text) #text
 #define THP "/sys/kernel/mm/transparent_hugepage/"
 
 static void check_huge_pages(const char *root, struct doctor_result *result)
@@ -37,7 +40,7 @@ static void check_shmem(const char *root, struct doctor_result *result)
 		doctor_ok(result, "no huge pages for tmpfs: the image has base pages");
 	else if (strcmp(enabled, "deny") == 0)
 		doctor_warn(result, "echo never > " THP "shmem_enabled (mounts may then still ask for them)",
-			"tmpfs may have no huge pages: a new server takes longer to map the image");
+			"tmpfs may have no huge pages: the image takes longer to map and to read");
 	else
 		doctor_ok(result, "shmem_enabled is %s: the image asks for huge pages by itself", enabled);
 }
@@ -65,7 +68,7 @@ static void check_cgroup(const char *root, struct doctor_result *result)
 {
 	char limit[300];
 
-	if (doctor_find_cgroup_limit(root, limit, sizeof(limit)))
+	if (cgroup_find_limit(root, limit, sizeof(limit)))
 		doctor_fail(result, "start the daemon in a group without limits, e.g. as a system service",
 			"%s: a limit on the daemon throttles or kills what keeps others' memory", limit);
 	else
@@ -77,12 +80,10 @@ static void check_min_free(const char *root, struct doctor_result *result)
 	long long kib = 0;
 
 	doctor_read_number(root, "/proc/sys/vm/min_free_kbytes", &kib);
-	if (kib >= MIN_FREE_KIB)
+	if (kib >= CONTROL_MIN_FREE_KIB)
 		doctor_ok(result, "vm.min_free_kbytes is %lld", kib);
-	else if (doctor_exists(root, "/dev/ublk-control"))
-		doctor_ok(result, "vm.min_free_kbytes is %lld; enough for ublk, not for fuse", kib);
 	else
-		doctor_fail(result, "sysctl vm.min_free_kbytes=16384, or use ublk",
+		doctor_fail(result, "sysctl vm.min_free_kbytes=" TEXT_OF(CONTROL_MIN_FREE_KIB) " or more",
 			"vm.min_free_kbytes is %lld: FUSE and loop would hang when the machine is short of memory",
 			kib);
 }
@@ -140,7 +141,7 @@ static void check_ghosts(const char *root, struct doctor_result *result)
 {
 	struct swap_entry entries[SWAPS_MAX];
 	char path[256];
-	int count = swap_read(doctor_path(root, "/proc/swaps", path, sizeof(path)), entries, SWAPS_MAX);
+	int count = swaps_read(doctor_path(root, "/proc/swaps", path, sizeof(path)), entries, SWAPS_MAX);
 
 	for (int i = 0; i < count; i++) {
 		if (entries[i].deleted) {

@@ -2,8 +2,10 @@
 /* folioswap: the command line tool. One verb, one table entry, one file. */
 #include "cli.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct cli_verb *const verbs[] = {
 	&cmd_add,
@@ -62,10 +64,23 @@ static int run_help(int argc, char **argv)
 	return CLI_DONE;
 }
 
+/* 0, 1 and 2 must be something, or a pipe to the daemon is taken for them. Writing to what was closed still fails. */
+static void fill_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const struct cli_verb *verb;
 
+	fill_standard();
 	if (argc < 2)
 		return cli_fail(CLI_USAGE, "a verb is missing; see folioswap --help");
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)

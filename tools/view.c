@@ -110,12 +110,12 @@ void view_fill_dead(struct view *view, const char *name)
 static int fill_from_image(struct view *view, const struct control_info *info, int image_fd)
 {
 	struct swap_entry entries[SWAPS_MAX];
-	int count = swap_read("/proc/swaps", entries, SWAPS_MAX), error;
+	int count = swaps_read("/proc/swaps", entries, SWAPS_MAX), error;
 	void *page = mmap(NULL, info->stats_bytes, PROT_READ, MAP_SHARED, image_fd, (off_t)info->stats_offset);
 
 	if (page == MAP_FAILED)
 		return -errno;
-	error = view_fill(view, info, page, info->stats_bytes, swap_find(entries, count, info->node));
+	error = view_fill(view, info, page, info->stats_bytes, swaps_find(entries, count, info->node));
 	munmap(page, info->stats_bytes);
 	return error;
 }

@@ -6,10 +6,10 @@
 #ifndef TOOLS_VIEW_H
 #define TOOLS_VIEW_H
 
-#include "cli_swap.h"
 #include "control.h"
 #include "figures.h"
 #include "stats.h"
+#include "swaps.h"
 
 #include <stdint.h>
 

@@ -8,7 +8,8 @@
  *               control_reply out (several for compact: progress, then done)
  *   pid         the keeper's process id, one line
  *   mnt/        the FUSE transport's mount point
- * The directory is made by the keeper before anything else and removed last.
+ * The directory is made by the keeper before anything else and removed last;
+ * what a killed keeper leaves of it: remains.h.
  *
  * Fixed-size binary messages of the same machine; version first, so that an
  * old CLI and a new daemon refuse each other with a clear line.
@@ -29,7 +30,12 @@ enum control_op {
 	CONTROL_INFO = 1,    /* reply carries info, and a read-only descriptor of the image by SCM_RIGHTS */
 	CONTROL_SET = 2,     /* set_mask says which */
 	CONTROL_COMPACT = 3, /* replies with progress until done */
-	CONTROL_STOP = 4,    /* ordered stop; refused with -EBUSY while the device is swapped on or otherwise open */
+	/*
+	 * Ordered stop; refused with -EBUSY, and who it is in the message, while the device is swapped on, mounted,
+	 * held by another driver, or open by a process that the server sees in /proc. One that opens it afterwards
+	 * gets I/O errors.
+	 */
+	CONTROL_STOP = 4,
 };
 
 enum control_set {
@@ -48,6 +54,8 @@ enum control_unsafe {
 	CONTROL_UNSAFE_CGROUP = 1 << 5,		 /* a limit on the daemon's cgroup or an ancestor */
 	CONTROL_UNSAFE_MIN_FREE = 1 << 6,	 /* vm.min_free_kbytes too small for FUSE + loop */
 };
+
+#define CONTROL_MIN_FREE_KIB 16384 /* what vm.min_free_kbytes should at least be there */
 
 struct control_request {
 	uint32_t version;

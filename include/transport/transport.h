@@ -30,7 +30,8 @@ struct transport_config {
 	uint32_t unit_bytes;
 	unsigned io_threads;
 	bool discard;
-	char fault[128]; /* the fault transport's rule, see transport_fault.h; "" = none */
+	bool merge; /* fuse: let the loop device merge requests */
+	char fault[128]; /* the fault transport's rule, see fault.h; "" = none */
 };
 
 struct transport; /* each transport's own state */
@@ -47,6 +48,11 @@ struct transport_ops {
 	/* Brings the block device up; its node goes to node (e.g. "/dev/loop3"). Called by a helper process of the keeper: may block on I/O that the server answers. */
 	int (*attach)(struct transport *transport, char *node, size_t node_bytes, char *problem, size_t problem_bytes);
 	/*
+	 * Makes the device's I/O fail from now on; repeatable, never waits. For a server that is killed but hangs
+	 * inside the kernel, waiting for its own device.
+	 */
+	void (*fail_io)(struct transport *transport);
+	/*
 	 * Takes everything down; repeatable; also after a dead server or a half-done attach. Returns 0 when nothing
 	 * is left, -EBUSY while somebody (swap, a mount) still holds the block device: its I/O fails, call again.
 	 */
@@ -61,7 +67,7 @@ struct transport_ops {
 	void (*serve_stop)(struct transport *transport);
 };
 
-/* The transports of this build, NULL terminated; ublk has its place here. */
+/* The transports of transport_list.h, in its order, NULL terminated. */
 extern const struct transport_ops *const transport_table[];
 
 /* By name; "auto" is the first whose probe passes. NULL: none. */

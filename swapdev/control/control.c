@@ -238,7 +238,7 @@ static const struct {
 		"the daemon may be swapped out to its own device: deadlock"},
 	{CONTROL_UNSAFE_NICE, "nice -5 refused (needs CAP_SYS_NICE)", "busy programs may hold swap I/O up"},
 	{CONTROL_UNSAFE_IMAGE_SWAPPABLE, "no tmpfs with noswap (kernel before 6.4)",
-		"what is swapped out is lost when the server dies, and no other can take its place"},
+		"only the server's locks keep the image from being swapped out to itself"},
 	{CONTROL_UNSAFE_CGROUP, "the daemon's control group has a limit",
 		"the daemon may be throttled, or reclaimed and killed, for the memory it keeps for others"},
 	{CONTROL_UNSAFE_MIN_FREE, "vm.min_free_kbytes is below 16384",

@@ -5,6 +5,7 @@
 #include "transport_ops.h"
 
 #include "cleanup.h"
+#include "log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +33,7 @@ struct transport {
 	 */
 	int parked[2];
 	bool mounted;
+	unsigned connection; /* its number under /sys/fs/fuse/connections; 0: not known */
 	struct loopdev loop;
 	struct fuse_server *server; /* the server's own memory */
 };
@@ -63,6 +65,16 @@ static int fuse_probe(char *problem, size_t problem_bytes)
 	return 0;
 }
 
+/* The connection's number is the minor number of the mount. Asked so that the kernel does not ask the server for it. */
+static unsigned connection_number(const struct transport *transport)
+{
+	struct statx status;
+
+	if (statx(AT_FDCWD, transport->mount_path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &status) < 0)
+		return 0;
+	return status.stx_dev_minor;
+}
+
 static int mount_fuse(struct transport *transport, char *problem, size_t problem_bytes)
 {
 	char options[128];
@@ -77,7 +89,29 @@ static int mount_fuse(struct transport *transport, char *problem, size_t problem
 	if (mount("folioswap", transport->mount_path, "fuse.folioswap", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0)
 		return fail(problem, problem_bytes, "cannot mount FUSE");
 	transport->mounted = true;
+	transport->connection = connection_number(transport);
 	return 0;
+}
+
+/*
+ * Ends the connection: what waits for an answer gets an error, now and for ever. Closing all descriptors of it does
+ * that, too, but a server that hangs inside the kernel cannot close its own. The number is looked at again: once
+ * somebody else has unmounted us it may belong to another connection.
+ */
+static void fuse_fail_io(struct transport *transport)
+{
+	CLEANUP(close_fd) int abort_fd = -1;
+	char path[64];
+
+	if (transport->connection > 0 && connection_number(transport) == transport->connection) {
+		snprintf(path, sizeof(path), "/sys/fs/fuse/connections/%u/abort", transport->connection);
+		abort_fd = open(path, O_WRONLY | O_CLOEXEC);
+	}
+	if (abort_fd >= 0 && write(abort_fd, "1", 1) < 0)
+		log_warning("cannot end the FUSE connection %u: %s", transport->connection, strerror(errno));
+	if (transport->fuse_fd >= 0)
+		close(transport->fuse_fd);
+	transport->fuse_fd = -1;
 }
 
 static int fuse_prepare(
@@ -94,7 +128,7 @@ static int fuse_prepare(
 	transport->fuse_fd = -1;
 	snprintf(transport->mount_path, sizeof(transport->mount_path), "%s/mnt", config->directory);
 	snprintf(path, sizeof(path), "%s/%s", transport->mount_path, FUSE_SERVER_FILE);
-	loopdev_init(&transport->loop, path, config->discard, fuse_server_request_max_bytes());
+	loopdev_init(&transport->loop, path, config->discard, config->merge, fuse_server_request_max_bytes());
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, transport->parked) < 0) {
 		error = fail(problem, problem_bytes, "cannot make a socket pair");
 		munmap(transport, sizeof(*transport));
@@ -176,9 +210,7 @@ static int fuse_detach(struct transport *transport)
 {
 	int error;
 
-	if (transport->fuse_fd >= 0)
-		close(transport->fuse_fd);
-	transport->fuse_fd = -1;
+	fuse_fail_io(transport);
 	error = loopdev_detach(&transport->loop, unpark(transport));
 	if (error < 0)
 		return error;
@@ -214,6 +246,7 @@ const struct transport_ops fuse_transport_ops = {
 	.probe = fuse_probe,
 	.prepare = fuse_prepare,
 	.attach = fuse_attach,
+	.fail_io = fuse_fail_io,
 	.detach = fuse_detach,
 	.serve_start = fuse_serve_start,
 	.serve = fuse_serve,

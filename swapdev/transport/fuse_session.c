@@ -8,11 +8,11 @@
 #include "clock.h"
 #include "device.h"
 #include "fault.h"
+#include "textfile.h"
 #include "transport.h"
 #include "units.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <pthread.h>
@@ -67,19 +67,13 @@ static size_t page_bytes(void)
 
 static unsigned limit_pages(void)
 {
-	char text[16] = "";
-	ssize_t got = -1;
-	long pages;
-	int fd;
+	char text[16];
+	long pages = OLD_LIMIT_PAGES;
 
 	if (fuse_version() < LIBRARY_READS_LIMIT)
 		return OLD_LIMIT_PAGES;
-	fd = open("/proc/sys/fs/fuse/max_pages_limit", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		got = read(fd, text, sizeof(text) - 1);
-		close(fd);
-	}
-	pages = got > 0 ? strtol(text, NULL, 10) : OLD_LIMIT_PAGES;
+	if (textfile_read("/proc/sys/fs/fuse/max_pages_limit", text, sizeof(text)) > 0)
+		pages = strtol(text, NULL, 10);
 	return pages < 1 || pages > REQUEST_MAX_PAGES ? REQUEST_MAX_PAGES : (unsigned)pages;
 }
 

@@ -4,6 +4,7 @@
 
 #include "cleanup.h"
 #include "clock.h"
+#include "textfile.h"
 #include "units.h"
 
 #include <errno.h>
@@ -49,18 +50,13 @@ static void sysfs_path(const struct loopdev *loop, const char *attribute, char *
 /* Without the newline at the end. Returns 0 or -errno. */
 static int sysfs_read(const struct loopdev *loop, const char *attribute, char *text, size_t text_bytes)
 {
-	CLEANUP(close_fd) int fd = -1;
 	char path[PATH_BYTES];
 	ssize_t got;
 
 	sysfs_path(loop, attribute, path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	got = read(fd, text, text_bytes - 1);
+	got = textfile_read(path, text, text_bytes);
 	if (got < 0)
-		return -errno;
-	text[got] = '\0';
+		return (int)got;
 	text[strcspn(text, "\n")] = '\0';
 	return 0;
 }
@@ -79,11 +75,13 @@ static int sysfs_write(const struct loopdev *loop, const char *attribute, uint64
 	return write(fd, text, (size_t)length) == length ? 0 : -errno;
 }
 
-void loopdev_init(struct loopdev *loop, const char *backing_path, bool discard, unsigned request_max_bytes)
+void loopdev_init(
+	struct loopdev *loop, const char *backing_path, bool discard, bool merge, unsigned request_max_bytes)
 {
 	memset(loop, 0, sizeof(*loop));
 	loop->number = -1;
 	loop->discard = discard;
+	loop->merge = merge;
 	loop->request_max_bytes = request_max_bytes;
 	snprintf(loop->backing, sizeof(loop->backing), "%s", backing_path);
 }
@@ -248,7 +246,7 @@ static int read_number(const struct loopdev *loop, const char *attribute, int *r
 
 /*
  * What was before, for the next user. A number that a killed daemon has left has our own values: nobody else sets just
- * these two, so it gets the kernel's defaults back.
+ * this size, so it gets the kernel's defaults back.
  */
 static int remember_queue(struct loopdev *loop, int max_kb)
 {
@@ -257,7 +255,7 @@ static int remember_queue(struct loopdev *loop, int max_kb)
 	error = read_number(loop, "queue/nomerges", &loop->nomerges_before);
 	if (error == 0)
 		error = read_number(loop, "queue/max_sectors_kb", &loop->max_sectors_kb_before);
-	if (error < 0 || loop->nomerges_before != NO_MERGES || loop->max_sectors_kb_before != max_kb)
+	if (error < 0 || loop->max_sectors_kb_before != max_kb)
 		return error;
 	loop->nomerges_before = 0;
 	return read_number(loop, "queue/max_hw_sectors_kb", &loop->max_sectors_kb_before);
@@ -271,7 +269,7 @@ static int set_queue(struct loopdev *loop)
 
 	error = remember_queue(loop, max_kb);
 	if (error == 0)
-		error = sysfs_write(loop, "queue/nomerges", NO_MERGES);
+		error = sysfs_write(loop, "queue/nomerges", loop->merge ? 0 : NO_MERGES);
 	if (error == 0 && loop->max_sectors_kb_before > max_kb)
 		error = sysfs_write(loop, "queue/max_sectors_kb", (uint64_t)max_kb);
 	return error;

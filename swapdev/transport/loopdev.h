@@ -20,6 +20,7 @@ struct loopdev {
 	int number;        /* -1: none */
 	char backing[192]; /* the file's path as the kernel shows it: whose device a number is */
 	bool discard;      /* wanted */
+	bool merge;        /* wanted: the queue may merge requests */
 	unsigned request_max_bytes;
 	bool clearing;      /* the kernel has been told: it goes with the last opener */
 	mode_t mode_before; /* of the node, and its owners */
@@ -31,13 +32,15 @@ struct loopdev {
 
 /*
  * For the file at this path. discard: the queue shall take discards; else it
- * is made to find out that the file refuses them. request_max_bytes: no
- * request shall be larger, a multiple of 4 KiB.
+ * is made to find out that the file refuses them. merge: neighbouring requests
+ * may become one, for which the loop driver allocates (GFP_NOIO). request_max_bytes:
+ * no request shall be larger, a multiple of 4 KiB.
  */
-void loopdev_init(struct loopdev *loop, const char *backing_path, bool discard, unsigned request_max_bytes);
+void loopdev_init(
+	struct loopdev *loop, const char *backing_path, bool discard, bool merge, unsigned request_max_bytes);
 
 /*
- * Attaches the file; blocks on its I/O. The node is 0600 root, merging is off.
+ * Attaches the file; blocks on its I/O. The node is 0600 root.
  * *ret_fd is what keeps the device; the caller's to close. Returns 0, or
  * -errno with one line in problem and nothing left.
  */

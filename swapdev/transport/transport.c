@@ -2,14 +2,15 @@
 /* The table of transports, best first, and the search in it. */
 #include "transport.h"
 
+#include "transport_list.h"
 #include "transport_ops.h"
 
 #include <string.h>
 
+#define TABLE_ENTRY(name) &name##_transport_ops,
+
 const struct transport_ops *const transport_table[] = {
-	/* &ublk_transport_ops belongs here, before fuse: it needs no loop device. */
-	&fuse_transport_ops,
-	NULL,
+	TRANSPORT_LIST(TABLE_ENTRY) NULL,
 };
 
 static const struct transport_ops *find_usable(void)
@@ -24,7 +25,7 @@ static const struct transport_ops *find_usable(void)
 
 const struct transport_ops *transport_find(const char *name)
 {
-	if (strcmp(name, "auto") == 0)
+	if (strcmp(name, TRANSPORT_AUTO) == 0)
 		return find_usable();
 	for (unsigned i = 0; transport_table[i]; i++)
 		if (strcmp(transport_table[i]->name, name) == 0)

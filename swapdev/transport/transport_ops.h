@@ -4,7 +4,10 @@
 #define TRANSPORT_OPS_H
 
 #include "transport.h"
+#include "transport_list.h"
 
-extern const struct transport_ops fuse_transport_ops;
+#define TRANSPORT_OPS_DECLARE_(name) extern const struct transport_ops name##_transport_ops;
+TRANSPORT_LIST(TRANSPORT_OPS_DECLARE_)
+#undef TRANSPORT_OPS_DECLARE_
 
 #endif

@@ -62,7 +62,9 @@ bad 2 "there are copy" add 64M --codec lzo-rle
 bad 2 "there are copy" add 64M --codec zstd:23
 bad 2 "there are copy" add 64M --codec zstd:
 bad 2 "there are copy" add 64M --codec lz4:fast
-bad 2 "auto, ublk and fuse" add 64M --transport nbd
+bad 2 "there are auto, fuse" add 64M --transport nbd
+bad 2 "there are auto, fuse" add 64M --transport ublk
+bad 2 "there are auto, fuse" add 64M -t ""
 bad 2 "none" add 64M --mem-limit 0
 bad 2 "headroom" add 64M --mem-limit 1M
 bad 2 "from 1 to 64" add 64M --slots 0
@@ -106,13 +108,7 @@ bad 2 "needs a value" stat --openmetrics
 bad 1 "cannot write" stat --openmetrics /nonexistent/folioswap.prom
 bad 2 "takes no operands" doctor 0
 
-# What only the system knows: transports that are not there, a daemon that is not there, unsafe settings.
-if [ ! -e /dev/ublk-control ]; then
-	"$FS" add 64M --allow-unsafe --transport ublk 2>&1 > "$T/out" | cat > "$T/err"
-	[ ! -s "$T/out" ] || fail "ublk without ublk"
-	one_line "ublk"
-	nothing_left
-fi
+# What only the system knows: a daemon that is not there, unsafe settings.
 mkdir "$T/alone"
 cp "$FS" "$T/alone/folioswap"
 run 1 env PATH=/nonexistent "$T/alone/folioswap" add 64M --allow-unsafe
@@ -141,5 +137,27 @@ grep -v ': warning: ' "$T/err" > "$T/lines"
 grep -q 'no luck today' "$T/lines" || fail "not what mkswap said"
 nothing_left
 cases=$((cases + 1))
+
+# Its output goes nowhere: nobody would know of the device.
+for closed in out in+out; do
+	code=0
+	if [ $closed = out ]; then
+		"$FS" add 64M --allow-unsafe >&- 2> "$T/err" || code=$?
+	else
+		"$FS" add 64M --allow-unsafe <&- >&- 2> "$T/err" || code=$?
+	fi
+	[ $code = 1 ] || fail "standard $closed closed: exit code $code"
+	grep -q 'cannot print the device' "$T/err" || fail "standard $closed closed: not said"
+	nothing_left
+	cases=$((cases + 1))
+done
+"$FS" add 64M --allow-unsafe > /dev/full 2> "$T/err" && fail "a full disk is no failure"
+nothing_left
+
+# Everything closed: the pipe from the daemon must not become the daemon's standard output.
+"$FS" add 64M --allow-unsafe <&- 2>&- > "$T/out" || fail "with stdin and stderr closed"
+[ -b "$(cat "$T/out")" ] || fail "no node was printed"
+run 0 "$FS" del --all
+nothing_left
 
 echo "$cases cases"

@@ -101,7 +101,7 @@ run 0 "$FS" list -rno NAME
 # Open by somebody: busy, and still there.
 exec 3< "$node"
 run 4 "$FS" del 0
-one_line "is open by process"
+one_line "open by process"
 exec 3<&-
 if [ -n "$python" ]; then
 	python3 -c 'import os, sys, time
@@ -111,7 +111,7 @@ time.sleep(60)' "$node" "$T/held" &
 	holder=$!
 	while [ ! -e "$T/held" ]; do sleep 0.1; done
 	run 4 "$FS" del 0
-	one_line "is open by process $holder ("
+	one_line "open by process $holder, "
 	kill "$holder"
 	wait "$holder" 2> /dev/null
 fi

@@ -69,6 +69,18 @@ wait_for 5 has_line "$work/held" || fail "cannot hold $node"
 grep -q "$node is in use" "$work/stop" || fail "stop said: $(cat "$work/stop")"
 kill "$holder"
 wait "$holder" 2>/dev/null
+
+# Open by somebody who does not ask to be alone: refused, with his name; afterwards it is as usable as before.
+sh -c "exec 9<$node; exec sleep 60" &
+holder=$!
+sleep 0.2
+"$probe" "$name" stop >"$work/stop" && fail "an open device was stopped"
+grep -q "$node is in use (open by process $holder, sleep)" "$work/stop" || fail "stop said: $(cat "$work/stop")"
+"$probe" "$node" hold 0 >/dev/null || fail "a refused stop keeps the device to itself"
+dd if="$node" of=/dev/null bs=1M count=1 iflag=direct 2>/dev/null || fail "a device that refused to stop does not read"
+kill "$holder"
+wait "$holder" 2>/dev/null
+
 "$probe" "$name" stop || fail "stop"
 end_of "$keeper" 10
 [ "$rc" = 0 ] || fail "the keeper ended with $rc"

@@ -38,6 +38,21 @@ grep -q "device $first_name exists" "$work/err" || fail "it said: $(cat "$work/e
 dd if="$node" of=/dev/null bs=1M count=4 iflag=direct 2>/dev/null || fail "the first device does not read"
 stop
 
+# A mount namespace that is made meanwhile copies the mount. The copy neither keeps the device nor outlives it; what
+# somebody there has open does not hang.
+if unshare --mount true 2>/dev/null; then
+	start "$first_name" --size 64M
+	unshare --mount --propagation private sh -c "exec 8</run/folioswap/$name/mnt/swap; echo >$work/inside; exec sleep 60" &
+	other=$!
+	wait_for 5 has_line "$work/inside" || fail "no copy of the mount"
+	stop
+	grep -q " /run/folioswap/$name/" "/proc/$other/mountinfo" && fail "a copy of the mount is left"
+	timeout -s KILL 10 dd if="/proc/$other/fd/8" of=/dev/null bs=4k count=1 2>/dev/null && fail "a dead file reads"
+	[ "$?" -lt 128 ] || fail "a dead file hangs"
+	kill "$other"
+	wait "$other" 2>/dev/null
+fi
+
 # Whoever waits for the end of the output of the program that started the daemon does not wait for ever.
 (
 	"$daemon" --name "$first_name" --size 64M --allow-unsafe --ready-fd 3 3>"$work/ready.$first_name" 2>&1 &

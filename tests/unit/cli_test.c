@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The command line tool's input: options and values, /proc/swaps, children with deadlines. */
+/* The command line tool's input: options and values, children with deadlines. */
 #include "cli_capture.h"
 
 #include "add_config.h"
@@ -79,7 +79,7 @@ static void test_add_all_options(void **state)
 	assert_int_equal(parse_add(&host,
 				 (const char *const[]){"-s", "50%", "--compress-threads", "5", "--slots", "6",
 					 "--reserve", "0", "--threads=3", "--no-discard", "--allow-unsafe", "--fault",
-					 "kill", "--swapon", "-t", "ublk", NULL},
+					 "kill", "--swapon", "-t", "fuse", NULL},
 				 &config),
 		0);
 	assert_int_equal(config.size_bytes, 8 * GIB);
@@ -92,7 +92,7 @@ static void test_add_all_options(void **state)
 	assert_true(config.swapon);
 	assert_int_equal(config.priority, SWAP_PRIORITY_KERNEL);
 	assert_string_equal(config.fault, "kill");
-	assert_string_equal(config.transport, "ublk");
+	assert_string_equal(config.transport, "fuse");
 }
 
 static void test_add_host_defaults(void **state)
@@ -174,7 +174,10 @@ static const struct {
 	{{"1G", "--codec=zstd:1x"}, "zstd"},
 	{{"1G", "--codec=lz4:0"}, "zstd"},
 	{{"1G", "--codec=copy:1"}, "zstd"},
-	{{"1G", "--transport=nbd"}, "ublk and fuse"},
+	{{"1G", "--transport=nbd"}, "there are auto, fuse"},
+	{{"1G", "--transport=ublk"}, "there are auto, fuse"},
+	{{"1G", "--transport="}, "there are auto, fuse"},
+	{{"1G", "-tFUSE"}, "there are auto, fuse"},
 	{{"1G", "--mem-limit=0"}, "none"},
 	{{"1G", "--mem-limit=12M"}, "headroom"},
 	{{"1G", "--mem-limit=lots"}, "not a size"},
@@ -300,47 +303,6 @@ static void test_fields_are_unique(void **state)
 		}
 }
 
-static void test_swap_lines(void **state)
-{
-	struct swap_entry entry = {0};
-
-	(void)state;
-	assert_int_equal(swap_parse_line("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n", &entry), -EINVAL);
-	assert_int_equal(swap_parse_line("", &entry), -EINVAL);
-	assert_int_equal(
-		swap_parse_line("/dev/loop3                              partition\t1048572\t\t2048\t\t-2\n", &entry),
-		0);
-	assert_string_equal(entry.path, "/dev/loop3");
-	assert_int_equal(entry.size_bytes, 1048572 * KIB);
-	assert_int_equal(entry.used_bytes, 2 * MIB);
-	assert_int_equal(entry.priority, -2);
-	assert_false(entry.deleted);
-	assert_int_equal(swap_parse_line("/dev/ublkb0\\040(deleted) partition 8 4 100\n", &entry), 0);
-	assert_string_equal(entry.path, "/dev/ublkb0");
-	assert_true(entry.deleted);
-	assert_int_equal(swap_parse_line("/a\\040b\\134c file 8 4 5\n", &entry), 0);
-	assert_string_equal(entry.path, "/a b\\c");
-	assert_false(entry.deleted);
-}
-
-static void test_swap_file(void **state)
-{
-	char path[] = "/tmp/folioswap-swaps-XXXXXX";
-	struct swap_entry entries[2];
-	int fd = mkstemp(path);
-
-	(void)state;
-	assert_true(fd >= 0);
-	dprintf(fd, "Filename Type Size Used Priority\n/dev/none1 partition 8 4 5\n/dev/none2 file 16 0 -2\n/dev/none3 "
-		    "file 1 0 1\n");
-	close(fd);
-	assert_int_equal(swap_read(path, entries, 2), 2);
-	assert_ptr_equal(swap_find(entries, 2, "/dev/none2"), &entries[1]);
-	assert_null(swap_find(entries, 2, "/dev/none3"));
-	unlink(path);
-	assert_int_equal(swap_read(path, entries, 2), -ENOENT);
-}
-
 static int work_returns(void *arg)
 {
 	return *(int *)arg;
@@ -403,8 +365,6 @@ int main(void)
 		cmocka_unit_test(test_help),
 		cmocka_unit_test(test_fields_select),
 		cmocka_unit_test(test_fields_are_unique),
-		cmocka_unit_test(test_swap_lines),
-		cmocka_unit_test(test_swap_file),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_run_program),
 	};

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +307,61 @@ static void a_server_that_goes_is_told_from_one_that_is_slow(void **state)
 	close_pair(&pair);
 }
 
+static bool is_there(const char *name, const char *file)
+{
+	char path[128];
+
+	path_of(path, sizeof(path), name, file);
+	return access(path, F_OK) == 0;
+}
+
+/* As a killed keeper leaves it: mount point, socket, a pid file that nobody holds. */
+static void make_remains(const char *name, char *pid_path, size_t bytes)
+{
+	char path[128];
+	int fd;
+
+	make_directory(name);
+	close(make_socket(name, 1));
+	path_of(path, sizeof(path), name, "/mnt");
+	assert_int_equal(mkdir(path, 0700), 0);
+	path_of(pid_path, bytes, name, "/pid");
+	fd = open(pid_path, O_RDWR | O_CREAT, 0600);
+	assert_int_equal(write(fd, "1\n", 2), 2);
+	close(fd);
+}
+
+static void remains_go_unless_their_keeper_lives(void **state)
+{
+	char pid_path[128], problem[256] = "";
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int ready[2], fd;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(control_clean_at(base, "5", problem, sizeof(problem)), 0); /* nothing there */
+	assert_true(control_clean_at(base, "../5", problem, sizeof(problem)) < 0);
+	make_remains("5", pid_path, sizeof(pid_path));
+	make_directory("6");
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (pid == 0) {
+		fd = open(pid_path, O_RDWR);
+		_exit(fcntl(fd, F_SETLK, &lock) < 0 || write(ready[1], "x", 1) != 1 || pause());
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(control_clean_at(base, "5", problem, sizeof(problem)), -EEXIST);
+	assert_true(is_there("5", "/control") && is_there("5", "/pid") && is_there("5", "/mnt"));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(control_clean_at(base, "5", problem, sizeof(problem)), 0);
+	assert_false(is_there("5", ""));
+	assert_true(is_there("6", ""));
+}
+
 static void every_unsafe_bit_has_a_name_and_a_risk(void **state)
 {
 	unsigned bit;
@@ -330,6 +386,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(request_and_reply_arrive_as_sent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(replies_of_another_kind_are_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_server_that_goes_is_told_from_one_that_is_slow, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(remains_go_unless_their_keeper_lives, set_up, tear_down),
 		cmocka_unit_test(every_unsafe_bit_has_a_name_and_a_risk),
 	};
 

@@ -386,36 +386,45 @@ static void whole_frames_and_a_growing_area(void **state)
 	fixture_destroy(&fixture);
 }
 
-/* Frames of two objects side by side in one cache: the id is part of the name too. */
+/*
+ * Frames of two objects in one cache, small and large ones by turns: neither
+ * the other object's nor what a frame of another size has overwritten is taken for good.
+ */
 static void two_objects(void **state)
 {
+	static const unsigned orders[][2] = {{2, 2}, {2, 6}, {6, 2}, {6, 6}, {4, 5}};
 	struct fixture fixture;
-	struct frame_reader reader;
-	struct object other;
-	uint8_t *other_payload, *other_plain;
 
 	(void)state;
 	fixture_create(&fixture, choices[1]);
-	reader = (struct frame_reader){fixture.decompressor, &fixture.cache, fixture.stats};
-	encode(&fixture, 16, 2, ALL_KINDS);
-	other = fixture.object;
-	other_payload = aligned_alloc(64, round_up_u64(other.stored_bytes, 64));
-	other_plain = malloc(16 * GRANULE_BYTES);
-	assert_true(other_payload && other_plain);
-	memcpy(other_payload, fixture.payload, other.stored_bytes);
-	memcpy(other_plain, fixture.plain, 16 * GRANULE_BYTES);
-	encode(&fixture, 16, 2, ALL_KINDS);
-	for (unsigned i = 0; i < 200; i++) {
-		uint32_t first = (uint32_t)random_below(&fixture.random, 16);
+	for (unsigned pair = 0; pair < 5; pair++) {
+		struct frame_reader reader = {fixture.decompressor, &fixture.cache, fixture.stats};
+		struct object other;
+		uint8_t *other_payload, *other_plain;
 
-		assert_int_equal(read_part(&fixture, first, 1), 0);
-		assert_true(out_is_plain(&fixture, first, 1));
-		assert_int_equal(
-			frame_read(&reader, OBJECT_ID + 1, &other, other_payload, first, 1, fixture.out), 0);
-		assert_memory_equal(fixture.out, other_plain + first * GRANULE_BYTES, GRANULE_BYTES);
+		encode(&fixture, GRANULES_MAX, orders[pair][0], ALL_KINDS);
+		other = fixture.object;
+		other_payload = aligned_alloc(64, round_up_u64(other.stored_bytes, 64));
+		other_plain = malloc(GRANULES_MAX * GRANULE_BYTES);
+		assert_true(other_payload && other_plain);
+		memcpy(other_payload, fixture.payload, other.stored_bytes);
+		memcpy(other_plain, fixture.plain, GRANULES_MAX * GRANULE_BYTES);
+		encode(&fixture, GRANULES_MAX, orders[pair][1], ALL_KINDS);
+		for (unsigned i = 0; i < 400; i++) {
+			uint32_t first = (uint32_t)random_below(&fixture.random, GRANULES_MAX);
+
+			if (random_below(&fixture.random, 2)) {
+				assert_int_equal(read_part(&fixture, first, 1), 0);
+				assert_true(out_is_plain(&fixture, first, 1));
+				continue;
+			}
+			assert_int_equal(
+				frame_read(&reader, OBJECT_ID + 1, &other, other_payload, first, 1, fixture.out), 0);
+			assert_memory_equal(fixture.out, other_plain + first * GRANULE_BYTES, GRANULE_BYTES);
+		}
+		free(other_payload);
+		free(other_plain);
 	}
-	free(other_payload);
-	free(other_plain);
 	fixture_destroy(&fixture);
 }
 

@@ -94,7 +94,7 @@ static void make_file(struct rig *rig)
 	rig->file_fd = mkstemp(rig->path);
 	assert_true(rig->file_fd >= 0);
 	assert_int_equal(ftruncate(rig->file_fd, FILE_BYTES), 0);
-	loopdev_init(&rig->loop, rig->path, false, REQUEST_BYTES);
+	loopdev_init(&rig->loop, rig->path, false, false, REQUEST_BYTES);
 	rig->loop_fd = -1;
 }
 
@@ -216,8 +216,9 @@ static void what_a_killed_owner_left_is_set_right(void **state)
 	number = rig.loop.number;
 	close(rig.loop_fd);
 	assert_unbound_soon(number);
-	loopdev_init(&rig.loop, rig.path, false, REQUEST_BYTES);
+	loopdev_init(&rig.loop, rig.path, false, true, REQUEST_BYTES);
 	attach(&rig);
+	assert_queue(rig.loop.number, "queue/nomerges", "0");
 	if (rig.loop.number == number) {
 		queue_value(number, "queue/max_hw_sectors_kb", hardware_max, sizeof(hardware_max));
 		assert_int_equal(loopdev_detach(&rig.loop, rig.loop_fd), 0);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Limits of memory and CPU on this process's control group and all groups above it. */
-#include "resident.h"
+/* From /proc/self/cgroup and /proc/self/mountinfo to directories, and upwards through these. */
+#include "cgroup.h"
 
 #include "cleanup.h"
-#include "control.h"
+#include "textfile.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,13 @@
 #define PATH_BYTES 1024
 /* Version 1 says "no limit" as the largest multiple of the page size; nobody means 4 EiB. */
 #define MEMORY_UNLIMITED (UINT64_C(1) << 62)
+
+/* Where limits are looked for, and where the first that is found goes. */
+struct search {
+	const char *root;
+	char *text;
+	size_t text_bytes;
+};
 
 /* One file that may hold a limit; controller "" is version 2. */
 struct limit_file {
@@ -62,6 +68,14 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
+static FILE *open_below(const struct search *search, const char *file)
+{
+	char path[PATH_BYTES];
+
+	snprintf(path, sizeof(path), "%s%s", search->root, file);
+	return fopen(path, "re");
+}
+
 struct mount_line {
 	char root[PATH_BYTES];
 	char point[PATH_BYTES];
@@ -77,9 +91,9 @@ static bool parse_mount_line(const char *line, struct mount_line *ret)
 	       sscanf(rest + 3, "%31s %*s %1023s", ret->type, ret->options) == 2;
 }
 
-static bool find_mount(const char *mountinfo_path, const char *controller, struct mount_line *ret)
+static bool find_mount(const struct search *search, const char *controller, struct mount_line *ret)
 {
-	CLEANUP(fclose) FILE *file = fopen(mountinfo_path, "re");
+	CLEANUP(fclose) FILE *file = open_below(search, "/proc/self/mountinfo");
 	CLEANUP(free) char *line = NULL;
 	size_t line_bytes = 0;
 
@@ -94,60 +108,49 @@ static bool find_mount(const char *mountinfo_path, const char *controller, struc
 	return false;
 }
 
-/* Returns false when there is no such file (not enabled, or the root group) or it says "no limit". */
-static bool has_limit(const char *directory, const struct limit_file *limit, char *value, size_t value_bytes)
+/* There may be no such file: the controller is not enabled, or this is the root group. */
+static bool check_group(const struct search *search, const char *directory, const char *controller)
 {
-	char path[PATH_BYTES + 64];
-	CLEANUP(fclose) FILE *file = NULL;
-
-	snprintf(path, sizeof(path), "%s/%s", directory, limit->file);
-	file = fopen(path, "re");
-	if (!file || !fgets(value, (int)value_bytes, file))
-		return false;
-	value[strcspn(value, "\n")] = '\0';
-	return !limit->is_unlimited(value);
-}
-
-static bool check_group(struct resident_report *report, const char *directory, const char *controller)
-{
-	char value[64];
+	char path[PATH_BYTES + 64], value[64];
 	size_t i;
 
 	for (i = 0; i < LIMIT_FILES; i++) {
 		if (strcmp(limit_files[i].controller, controller) != 0)
 			continue;
-		if (has_limit(directory, &limit_files[i], value, sizeof(value))) {
-			resident_report_add(
-				report, CONTROL_UNSAFE_CGROUP, "%s/%s is %s", directory, limit_files[i].file, value);
-			return true;
-		}
+		snprintf(path, sizeof(path), "%s/%s", directory, limit_files[i].file);
+		if (!textfile_line(path, value, sizeof(value)) || limit_files[i].is_unlimited(value))
+			continue;
+		snprintf(search->text, search->text_bytes, "%s is %s", path + strlen(search->root), value);
+		return true;
 	}
 	return false;
 }
 
 /* group as /proc/self/cgroup gives it; a group outside of what is mounted here shows only the mount's own root. */
-static void check_upwards(
-	struct resident_report *report, const struct mount_line *mount, const char *group, const char *controller)
+static bool check_upwards(
+	const struct search *search, const struct mount_line *mount, const char *group, const char *controller)
 {
 	char directory[PATH_BYTES];
-	size_t point_length = strlen(mount->point), root_length = strlen(mount->root);
+	size_t point_length = strlen(search->root) + strlen(mount->point), root_length = strlen(mount->root);
 	const char *below = group;
-	char *slash;
 
 	if (strcmp(mount->root, "/") != 0)
 		below = strncmp(group, mount->root, root_length) == 0 ? group + root_length : "";
 	if (strstr(below, "/..") || strcmp(below, "/") == 0)
 		below = "";
-	if ((size_t)snprintf(directory, sizeof(directory), "%s%s", mount->point, below) >= sizeof(directory))
-		return;
-	while (!check_group(report, directory, controller) && strlen(directory) > point_length) {
-		slash = strrchr(directory, '/');
-		*slash = '\0';
+	if ((size_t)snprintf(directory, sizeof(directory), "%s%s%s", search->root, mount->point, below) >=
+		sizeof(directory))
+		return false;
+	while (!check_group(search, directory, controller)) {
+		if (strlen(directory) <= point_length)
+			return false;
+		*strrchr(directory, '/') = '\0';
 	}
+	return true;
 }
 
 /* A line of /proc/self/cgroup: "4:cpu,cpuacct:/group", or "0::/group" for version 2. */
-static void check_line(struct resident_report *report, char *line, const char *mountinfo_path)
+static bool check_line(const struct search *search, char *line)
 {
 	static const char *const controllers[] = {"memory", "cpu", ""};
 	struct mount_line mount;
@@ -158,23 +161,28 @@ static void check_line(struct resident_report *report, char *line, const char *m
 	list = strchr(line, ':');
 	group = list ? strchr(list + 1, ':') : NULL;
 	if (!group)
-		return;
+		return false;
 	*group++ = '\0';
 	list++;
 	for (i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++) {
 		if (controllers[i][0] == '\0' ? list[0] != '\0' : !list_has(list, controllers[i]))
 			continue;
-		if (find_mount(mountinfo_path, controllers[i], &mount))
-			check_upwards(report, &mount, group, controllers[i]);
+		if (find_mount(search, controllers[i], &mount) && check_upwards(search, &mount, group, controllers[i]))
+			return true;
 	}
+	return false;
 }
 
-void resident_cgroup(struct resident_report *report, const char *cgroup_path, const char *mountinfo_path)
+bool cgroup_find_limit(const char *root, char *text, size_t text_bytes)
 {
-	CLEANUP(fclose) FILE *file = fopen(cgroup_path, "re");
+	const struct search search = {.root = root, .text = text, .text_bytes = text_bytes};
+	CLEANUP(fclose) FILE *file = open_below(&search, "/proc/self/cgroup");
 	CLEANUP(free) char *line = NULL;
 	size_t line_bytes = 0;
 
-	while (file && getline(&line, &line_bytes, file) > 0)
-		check_line(report, line, mountinfo_path);
+	while (file && getline(&line, &line_bytes, file) > 0) {
+		if (check_line(&search, line))
+			return true;
+	}
+	return false;
 }
