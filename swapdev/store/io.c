@@ -143,11 +143,17 @@ static bool wait_for_room(struct store_io *io, uint64_t begin_ns)
 	return true;
 }
 
-/* Lets a worker close a slot; false: the time is up, or slots cannot be closed for want of room. */
-static bool wait_for_slot(struct store_io *io, uint64_t begin_ns)
+/* A write that waits for a slot: since when none was freed. */
+struct slot_wait {
+	uint64_t since_ns;
+	uint64_t freed;
+};
+
+/* Lets a worker close a slot; false: nothing has moved for too long, or slots cannot be closed for want of room. */
+static bool wait_for_slot(struct store_io *io, struct slot_wait *wait)
 {
 	struct store *store = io->store;
-	uint64_t waited_ns = clock_ns() - begin_ns;
+	uint64_t freed = atomic_load_explicit(&store->staging.freed, memory_order_relaxed), now_ns = clock_ns();
 
 	stats_count(&io->stats->slot_waits, 1);
 	/* Nobody else will close one. */
@@ -155,12 +161,17 @@ static bool wait_for_slot(struct store_io *io, uint64_t begin_ns)
 		return store_step(store, true);
 	if (staging_wait(store))
 		return true;
-	return waited_ns < (atomic_load(&store->starved) ? PRESSURE_WAIT_NS : WRITE_WAIT_NS);
+	if (freed != wait->freed) {
+		wait->freed = freed;
+		wait->since_ns = now_ns;
+	}
+	return now_ns - wait->since_ns < (atomic_load(&store->starved) ? PRESSURE_WAIT_NS : WRITE_WAIT_NS);
 }
 
 static int write_until_done(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
 {
 	uint64_t begin_ns = io->slice_ns;
+	struct slot_wait wait = {.since_ns = begin_ns};
 	int result;
 
 	for (;;) {
@@ -171,7 +182,7 @@ static int write_until_done(struct store_io *io, uint64_t granule, uint32_t coun
 			return 0;
 		if (result == -ENOSPC && !wait_for_room(io, begin_ns))
 			return -ENOSPC;
-		if (result == -EAGAIN && !wait_for_slot(io, begin_ns))
+		if (result == -EAGAIN && !wait_for_slot(io, &wait))
 			return -ENOSPC;
 		stage(io, STATS_WAIT);
 	}

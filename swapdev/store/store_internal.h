@@ -37,7 +37,7 @@
 #define DIRECT_FRAME_BYTES (16 * KIB)
 /* A unit not written to for so long is closed. */
 #define SLOT_QUIET_NS (50 * UINT64_C(1000000))
-/* How long a write may wait for a free slot before it is refused: forever, but for a defect. */
+/* How long a write waits for a slot while none is freed at all, before it is refused. */
 #define WRITE_WAIT_NS (10 * UINT64_C(1000000000))
 /* How long it may wait for the janitor to win room from dead granules and holes. */
 #define PRESSURE_WAIT_NS (500 * UINT64_C(1000000))
@@ -74,6 +74,7 @@ struct staging {
 	unsigned free;		     /* lock: slots in SLOT_FREE */
 	_Atomic unsigned wanted;     /* writes that found no slot since one was last freed */
 	_Atomic bool flush;	     /* close every open slot, quiet or not */
+	_Atomic uint64_t freed;	     /* slots freed so far: whether anything moves */
 };
 
 /* The codec contexts of one thread; replaced by the control thread when no one uses them. */
