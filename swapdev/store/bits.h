@@ -46,6 +46,25 @@ static inline uint32_t bits_span(const uint64_t *bits, uint32_t at, bool taken)
 	return BITS_COUNT - start;
 }
 
+/* How many bits next before `at` are 0, down to the start. */
+static inline uint32_t bits_free_before(const uint64_t *bits, uint32_t at)
+{
+	uint32_t end = at;
+
+	while (at > 0) {
+		uint32_t in_word = (at - 1) % 64 + 1;
+		uint64_t word = bits[(at - 1) / 64] << (64 - in_word);
+
+		if (word) {
+			uint32_t zeros = (uint32_t)__builtin_clzll(word);
+
+			return end - at + (zeros < in_word ? zeros : in_word);
+		}
+		at -= in_word;
+	}
+	return end;
+}
+
 /* First run of at least `lines` zeros in bits that are known to have one. */
 static inline uint32_t bits_find(const uint64_t *bits, uint32_t lines)
 {

@@ -164,6 +164,8 @@ bool janitor_step(struct store *store, struct worker *worker)
 		done = rewrite_step(store, worker, pace.live_share_max);
 	if (!done && (store->janitor.victim_count || holes_bytes(store) > pace.holes_bytes_max))
 		done = move_step(store, worker, pace.used_share_max, pace.thorough);
+	if (!done && atomic_load(&store->starved) && !store->janitor.victim_count)
+		done = slide_step(store, worker);
 	pthread_mutex_unlock(&store->janitor.lock);
 	return done;
 }

@@ -17,6 +17,12 @@
 
 #define ROUND_LINES (16 * MIB / POOL_LINE_BYTES)
 
+enum move_to {
+	MOVE_ANYWHERE,
+	MOVE_INTO_SPARE,
+	MOVE_EXACTLY,
+};
+
 static bool touches_victim(const struct janitor *janitor, const struct object *object)
 {
 	uint64_t line = place_offset_lines(object->place);
@@ -46,8 +52,39 @@ static bool still_there(const struct store *store, uint32_t id, const struct obj
 	return now.seq == object->seq && now.first == object->first && now.place == object->place;
 }
 
-/* Returns 0, -ESTALE (gone or changed: nothing to do) or -ENOSPC. */
-static int move_object(struct store *store, struct worker *worker, uint32_t id, const struct object *object)
+/*
+ * Anywhere, unless that takes the last run for a largest extent and the place
+ * left behind does not make another one.
+ */
+static uint64_t alloc_for_move(struct store *store, const struct object *object, uint64_t lines)
+{
+	uint64_t line = room_alloc(store, lines, ROOM_MOVE), before, after;
+
+	if (line == POOL_NONE || room_has_spare(store))
+		return line;
+	pool_around(&store->pool, place_offset_lines(object->place), lines, &before, &after);
+	if (before + lines + after >= room_largest_lines(store))
+		return line;
+	pool_free(&store->pool, line, lines);
+	return POOL_NONE;
+}
+
+static uint64_t find_place(struct store *store, const struct object *object, uint64_t lines, enum move_to to, uint64_t line)
+{
+	switch (to) {
+	case MOVE_ANYWHERE:
+		return alloc_for_move(store, object, lines);
+	case MOVE_INTO_SPARE:
+		return room_alloc(store, lines, ROOM_MOVE);
+	case MOVE_EXACTLY:
+		return pool_take(&store->pool, line, lines) ? line : POOL_NONE;
+	}
+	return POOL_NONE;
+}
+
+/* Returns 0, -ESTALE (gone or changed: nothing to do) or -ENOSPC. object->place becomes the new one. */
+static int move_object(
+	struct store *store, struct worker *worker, uint32_t id, struct object *object, enum move_to to, uint64_t exactly)
 {
 	uint64_t unit = unit_of(store, object->first), lines = object_lines(object);
 	uint64_t line = POOL_NONE;
@@ -56,7 +93,7 @@ static int move_object(struct store *store, struct worker *worker, uint32_t id, 
 	worker->slice_ns = clock_ns();
 	unit_lock_shared(store, unit);
 	if (still_there(store, id, object)) {
-		line = room_alloc(store, lines, ROOM_MOVE);
+		line = find_place(store, object, lines, to, exactly);
 		if (line != POOL_NONE)
 			memcpy(store->image.arena + (line << POOL_LINE_SHIFT), object_payload(store, object),
 				object->stored_bytes);
@@ -78,6 +115,7 @@ static int move_object(struct store *store, struct worker *worker, uint32_t id, 
 	pool_free(&store->pool, moved ? place_offset_lines(object->place) : line, lines);
 	unit_unlock(store, unit);
 	if (moved) {
+		object->place = place_arena(line);
 		stats_count(&worker->stats->moved_objects, 1);
 		stats_count(&worker->stats->moved_bytes, object->stored_bytes);
 	}
@@ -140,9 +178,95 @@ bool move_step(struct store *store, struct worker *worker, uint32_t used_share_m
 		if ((object.flags & RECORD_SAME) || !object.stored_bytes || !touches_victim(janitor, &object))
 			continue;
 		/* What does not fit anywhere stays; its neighbours may still make room around it. */
-		if (move_object(store, worker, id, &object) == 0)
+		if (move_object(store, worker, id, &object, MOVE_ANYWHERE, 0) == 0)
 			return true;
 	}
 	round_end(store);
 	return true;
+}
+
+/* ---- sliding ---- */
+
+#define SLIDE_BATCH 64
+
+struct sliding {
+	uint64_t line;
+	uint32_t id;
+};
+
+/* The objects that lie lowest from `from` on, in ascending order. Returns how many, SLIDE_BATCH at most. */
+static unsigned find_lowest(struct store *store, uint64_t from, struct sliding *ret)
+{
+	uint32_t end = atomic_load_explicit(&store->ids.end, memory_order_acquire);
+	unsigned count = 0;
+
+	for (uint32_t id = 1; id < end; id++) {
+		struct object object;
+		uint64_t line;
+		unsigned at;
+
+		if (!ids_live(&store->ids, id))
+			continue;
+		record_read(&store->image.records[id], &object);
+		line = place_offset_lines(object.place);
+		if ((object.flags & RECORD_SAME) || line < from || (count == SLIDE_BATCH && line >= ret[count - 1].line))
+			continue;
+		at = count < SLIDE_BATCH ? count++ : count - 1;
+		for (; at > 0 && ret[at - 1].line > line; at--)
+			ret[at] = ret[at - 1];
+		ret[at] = (struct sliding){line, id};
+	}
+	return count;
+}
+
+/* Moves an object down to the start of the hole before it; one that is longer than the hole, by way of the spare run. */
+static bool slide_object(struct store *store, struct worker *worker, const struct sliding *sliding)
+{
+	uint64_t before, after, lines;
+	struct object object;
+
+	if (!ids_live(&store->ids, sliding->id))
+		return false;
+	record_read(&store->image.records[sliding->id], &object);
+	if ((object.flags & RECORD_SAME) || place_offset_lines(object.place) != sliding->line)
+		return false;
+	lines = object_lines(&object);
+	pool_around(&store->pool, sliding->line, lines, &before, &after);
+	if (!before)
+		return false;
+	if (before < lines) {
+		if (move_object(store, worker, sliding->id, &object, MOVE_INTO_SPARE, 0) < 0)
+			return false;
+		if (place_offset_lines(object.place) < sliding->line)
+			return true;
+	}
+	return move_object(store, worker, sliding->id, &object, MOVE_EXACTLY, sliding->line - before) == 0 || before < lines;
+}
+
+/*
+ * When holes are many but none is long enough: from the lowest object on, each
+ * one is moved down over the hole before it, so that holes meet and become one.
+ * Goes on until a largest extent fits beside the spare run.
+ */
+bool slide_step(struct store *store, struct worker *worker)
+{
+	struct janitor *janitor = &store->janitor;
+	uint64_t enough = 2 * room_largest_lines(store);
+	struct sliding batch[SLIDE_BATCH];
+	unsigned count;
+	bool won;
+
+	if (pool_longest(&store->pool) >= enough)
+		return false;
+	count = find_lowest(store, janitor->slide_cursor, batch);
+	for (unsigned i = 0; i < count && pool_longest(&store->pool) < enough; i++)
+		janitor->slide_won |= slide_object(store, worker, &batch[i]);
+	if (count == SLIDE_BATCH) {
+		janitor->slide_cursor = batch[count - 1].line + 1;
+		return true;
+	}
+	won = janitor->slide_won;
+	janitor->slide_cursor = 0;
+	janitor->slide_won = false;
+	return won;
 }

@@ -179,6 +179,70 @@ void pool_free(struct pool *pool, uint64_t line, uint64_t lines)
 	pthread_mutex_unlock(&pool->lock);
 }
 
+static bool range_is_free(struct pool *pool, uint64_t line, uint64_t lines)
+{
+	while (lines) {
+		uint32_t chunk = (uint32_t)(line / POOL_CHUNK_LINES), from = (uint32_t)(line % POOL_CHUNK_LINES);
+		uint32_t part = POOL_CHUNK_LINES - from < lines ? POOL_CHUNK_LINES - from : (uint32_t)lines;
+
+		if (bits_span(chunk_bits(pool, chunk), from, false) < part)
+			return false;
+		line += part;
+		lines -= part;
+	}
+	return true;
+}
+
+static bool range_is_ready(const struct pool *pool, uint64_t line, uint64_t lines)
+{
+	for (uint64_t chunk = line / POOL_CHUNK_LINES; chunk <= (line + lines - 1) / POOL_CHUNK_LINES; chunk++) {
+		if (pool->chunk[chunk].state != CHUNK_READY)
+			return false;
+	}
+	return true;
+}
+
+bool pool_take(struct pool *pool, uint64_t line, uint64_t lines)
+{
+	bool taken;
+
+	pthread_mutex_lock(&pool->lock);
+	taken = range_is_ready(pool, line, lines) && range_is_free(pool, line, lines);
+	if (taken)
+		mark(pool, line, lines, true);
+	pthread_mutex_unlock(&pool->lock);
+	return taken;
+}
+
+void pool_around(struct pool *pool, uint64_t line, uint64_t lines, uint64_t *ret_before, uint64_t *ret_after)
+{
+	uint32_t first = (uint32_t)(line / POOL_CHUNK_LINES), from = (uint32_t)(line % POOL_CHUNK_LINES);
+	uint64_t end = line + lines;
+	uint32_t last = (uint32_t)(end / POOL_CHUNK_LINES), to = (uint32_t)(end % POOL_CHUNK_LINES);
+	uint64_t before = 0, after = 0;
+
+	pthread_mutex_lock(&pool->lock);
+	if (from && pool->chunk[first].state == CHUNK_READY)
+		before = bits_free_before(chunk_bits(pool, first), from);
+	for (uint32_t chunk = first; before == from + (uint64_t)(first - chunk) * POOL_CHUNK_LINES && chunk-- > 0;)
+		before += pool->tree[pool->leaves + chunk].suffix;
+	if (to && pool->chunk[last].state == CHUNK_READY)
+		after = bits_span(chunk_bits(pool, last), to, false);
+	if (!to || after == POOL_CHUNK_LINES - to) {
+		uint32_t chunk = to ? last + 1 : last;
+
+		while (chunk < pool->chunks && pool->tree[pool->leaves + chunk].prefix == POOL_CHUNK_LINES) {
+			after += POOL_CHUNK_LINES;
+			chunk++;
+		}
+		if (chunk < pool->chunks)
+			after += pool->tree[pool->leaves + chunk].prefix;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	*ret_before = before;
+	*ret_after = after;
+}
+
 uint64_t pool_longest(struct pool *pool)
 {
 	uint64_t longest;
@@ -439,20 +503,6 @@ uint64_t pool_table_bytes(struct pool *pool)
 }
 
 /* ---- recovery ---- */
-
-static bool range_is_free(struct pool *pool, uint64_t line, uint64_t lines)
-{
-	while (lines) {
-		uint32_t chunk = (uint32_t)(line / POOL_CHUNK_LINES), from = (uint32_t)(line % POOL_CHUNK_LINES);
-		uint32_t part = POOL_CHUNK_LINES - from < lines ? POOL_CHUNK_LINES - from : (uint32_t)lines;
-
-		if (bits_span(chunk_bits(pool, chunk), from, false) < part)
-			return false;
-		line += part;
-		lines -= part;
-	}
-	return true;
-}
 
 int pool_recover_extent(struct pool *pool, uint64_t line, uint64_t lines)
 {

@@ -87,6 +87,12 @@ void pool_deinit(struct pool *pool);
 uint64_t pool_alloc(struct pool *pool, uint64_t lines);
 void pool_free(struct pool *pool, uint64_t line, uint64_t lines);
 
+/* Takes exactly these lines, if all are free in READY chunks. Returns true when it did. */
+bool pool_take(struct pool *pool, uint64_t line, uint64_t lines);
+
+/* Free lines in READY chunks next to a taken extent, before and behind it. */
+void pool_around(struct pool *pool, uint64_t line, uint64_t lines, uint64_t *ret_before, uint64_t *ret_after);
+
 /* Longest free run there is, in lines. */
 uint64_t pool_longest(struct pool *pool);
 

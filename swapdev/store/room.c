@@ -9,7 +9,8 @@
  * (room_moving_bytes: the fuller the arena, the more a won chunk costs) fit under the
  * limit. Writes over old data may use the compression threads' part: what they
  * replace is dead, and comes back by rewriting. The last chunks are left to
- * moving alone, which gives back more than it takes, unless a slot is starved.
+ * moving alone, which gives back more than it takes, and the last run that a largest
+ * extent fits in is never taken: sliding (move.c) makes long runs of holes with it.
  * Slots and the two reserved parts together are the headroom.
  */
 #include "store_internal.h"
@@ -22,6 +23,11 @@
 static uint64_t largest_extent_lines(uint32_t unit_bytes)
 {
 	return pool_lines(frame_payload_max_bytes(unit_bytes));
+}
+
+uint64_t room_largest_lines(const struct store *store)
+{
+	return largest_extent_lines(store->image.super->unit_bytes);
 }
 
 uint32_t room_want_chunks(uint32_t unit_bytes)
@@ -121,7 +127,7 @@ static bool room_may_grow(struct store *store, uint64_t bytes, enum room_class c
 		return true;
 	pool_usage(&store->pool, &usage);
 	ready = usage.ready_bytes + ids_ready_bytes(&store->ids) + bytes;
-	if (class != ROOM_MOVE && !atomic_load(&store->starved))
+	if (class != ROOM_MOVE)
 		ready += room_want_chunks(store->image.super->unit_bytes) * POOL_CHUNK_BYTES;
 	return ready <= limit;
 }
@@ -202,9 +208,28 @@ static void growth_wait(struct store *store, uint64_t deadline_ns)
 	pthread_mutex_unlock(&store->growth.lock);
 }
 
+bool room_has_spare(struct store *store)
+{
+	uint32_t unit_bytes = store->image.super->unit_bytes;
+
+	return pool_longest(&store->pool) >= largest_extent_lines(unit_bytes) ||
+	       room_may_grow(store, room_want_chunks(unit_bytes) * POOL_CHUNK_BYTES, ROOM_MOVE);
+}
+
+/* What is ready, but never the last run that moving needs to make others out of holes. */
+static uint64_t alloc_ready(struct store *store, uint64_t lines, enum room_class class)
+{
+	uint64_t line = pool_alloc(&store->pool, lines);
+
+	if (line == POOL_NONE || class == ROOM_MOVE || room_has_spare(store))
+		return line;
+	pool_free(&store->pool, line, lines);
+	return POOL_NONE;
+}
+
 uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class)
 {
-	uint64_t line = pool_alloc(&store->pool, lines), deadline_ns;
+	uint64_t line = alloc_ready(store, lines, class), deadline_ns;
 
 	/* The reserve is being eaten: tell the growth thread before anybody has to wait. */
 	if (line != POOL_NONE && store->growth_started && pool_empty_bytes(&store->pool) < store->image.super->reserve_bytes)
@@ -218,7 +243,7 @@ uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class)
 			break;
 		if (class != ROOM_MOVE)
 			growth_wait(store, deadline_ns);
-		line = pool_alloc(&store->pool, lines);
+		line = alloc_ready(store, lines, class);
 	}
 	return line;
 }

@@ -134,6 +134,8 @@ struct janitor {
 	uint32_t move_cursor;	  /* id */
 	unsigned move_rounds;	  /* since round_busy_bytes was noted */
 	uint64_t round_busy_bytes; /* chunks in use then: ROUNDS_JUDGED rounds must end with fewer */
+	uint64_t slide_cursor; /* line */
+	bool slide_won;	       /* this pass has moved something */
 	uint64_t retried_ns; /* when the two marks were last taken back for a starved slot */
 	_Atomic uint64_t move_useless_used; /* bytes in use when a round won nothing; JANITOR_ANY: none such */
 };
@@ -260,6 +262,10 @@ bool room_admits(struct store *store, uint64_t new_bytes);
 /* Takes lines; POOL_NONE after a bounded wait. Under a shared unit lock or none. */
 uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class);
 uint32_t room_alloc_id(struct store *store);
+/* Is there a run, ready or allowed to be, for the largest extent? */
+bool room_has_spare(struct store *store);
+/* Lines of the largest extent. */
+uint64_t room_largest_lines(const struct store *store);
 /* Grows arena or ids by one piece if the reserve or a waiter wants it. True when something was done. */
 bool room_grow_step(struct store *store, enum room_class class);
 /* Gives back what is ready and empty beyond `keep_bytes`. True when something was done. */
@@ -384,6 +390,8 @@ bool rewrite_step(struct store *store, struct worker *worker, uint32_t share_max
  * thorough, neighbours. True when something was done. Janitor only.
  */
 bool move_step(struct store *store, struct worker *worker, uint32_t used_share_max, bool thorough);
+/* Brings holes together when a slot waits for one long run. True when something was done. Janitor only, no round begun. */
+bool slide_step(struct store *store, struct worker *worker);
 
 /* ---- worker.c ---- */
 

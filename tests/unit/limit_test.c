@@ -185,7 +185,8 @@ static uint64_t fill_units(struct run *run, uint64_t from)
 	uint64_t unit = from;
 
 	while (unit < run->units &&
-		write_range(run, (struct range){unit * run->unit_granules, (uint32_t)run->unit_granules}, STAMP_RANDOM) == 0)
+		write_range(run, (struct range){unit * run->unit_granules, (uint32_t)run->unit_granules},
+			STAMP_RANDOM) == 0)
 		unit++;
 	return unit - from;
 }
@@ -229,7 +230,8 @@ static void whole_units(struct store_config config, bool threads, uint64_t overw
 	for (uint64_t i = 0; i < operations(overwrites); i++) {
 		uint64_t unit = random_below(&run->random, filled);
 
-		overwrite(run, (struct range){unit * run->unit_granules, (uint32_t)run->unit_granules}, STAMP_RANDOM, i);
+		overwrite(
+			run, (struct range){unit * run->unit_granules, (uint32_t)run->unit_granules}, STAMP_RANDOM, i);
 	}
 	check_quiet(run, "overwritten");
 
@@ -285,7 +287,7 @@ static void units_2m_alone(void **state)
  */
 static void stirred(void **state)
 {
-	uint64_t rounds = 30 * fixture_number("FOLIOSWAP_OPS", 1);
+	uint64_t rounds = 14 * fixture_number("FOLIOSWAP_OPS", 1);
 
 	(void)state;
 	for (uint64_t round = 0; round < rounds; round++) {
@@ -362,8 +364,7 @@ static void single_tiny(void **state)
 	(void)state;
 	if (FIXTURE_IS_TSAN)
 		skip();
-	single_granules(config, true, STAMP_SMALL, 30000);
-	single_granules(config, false, STAMP_SMALL, 30000);
+	single_granules(config, true, STAMP_SMALL, 15000);
 }
 
 /* One granule of each large object at a time: what is dead must be won back by rewriting, or nothing fits any more. */
@@ -408,7 +409,8 @@ static void limit_changes(void **state)
 	for (uint64_t i = 0; i < operations(1000); i++) {
 		uint64_t unit = random_below(&run->random, filled);
 
-		overwrite(run, (struct range){unit * run->unit_granules, (uint32_t)run->unit_granules}, STAMP_RANDOM, i);
+		overwrite(
+			run, (struct range){unit * run->unit_granules, (uint32_t)run->unit_granules}, STAMP_RANDOM, i);
 	}
 	check_quiet(run, "overwritten above the limit");
 
