@@ -12,6 +12,7 @@ folioswap_store_test(frame_test)
 folioswap_store_test(image_test)
 folioswap_store_test(store_crash_test)
 folioswap_store_test(store_damage_test)
+folioswap_store_test(record_damage_test)
 folioswap_store_test(limit_test)
 folioswap_store_test(store_threads_test)
 

@@ -99,7 +99,8 @@ static void check_format(const struct fixture *fixture)
 
 	for (uint32_t i = 0; i < frames; i++) {
 		uint64_t left = (object->count - (i << object->frame_order)) * GRANULE_BYTES;
-		uint64_t plain = left < GRANULE_BYTES << object->frame_order ? left : GRANULE_BYTES << object->frame_order;
+		uint64_t plain =
+			left < GRANULE_BYTES << object->frame_order ? left : GRANULE_BYTES << object->frame_order;
 		const uint8_t *stored = fixture->payload + frames * sizeof(*table) + end;
 
 		assert_true(table[i].end > end);
@@ -146,8 +147,12 @@ static void round_trips(void **state)
 static void same_filled_needs_no_payload(void **state)
 {
 	const struct frame_reader reader = {NULL, NULL, NULL};
-	struct object object = {
-		.first = 0, .count = 5, .filled = 5, .flags = RECORD_SAME, .place = UINT64_C(0x0123456789abcdef), .seq = 1};
+	struct object object = {.first = 0,
+		.count = 5,
+		.filled = 5,
+		.flags = RECORD_SAME,
+		.place = UINT64_C(0x0123456789abcdef),
+		.seq = 1};
 	uint64_t out[3 * GRANULE_BYTES / 8 + 1];
 
 	(void)state;

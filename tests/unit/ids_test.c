@@ -32,8 +32,7 @@ static void model_init(struct model *model, uint32_t records, uint64_t seed)
 	model->image.fd = memfd_create("records", MFD_CLOEXEC);
 	model->image.bytes = round_up_u64(records * sizeof(struct record), IMAGE_ALIGN);
 	assert_int_equal(ftruncate(model->image.fd, (off_t)model->image.bytes), 0);
-	model->image.base =
-		mmap(NULL, model->image.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, model->image.fd, 0);
+	model->image.base = mmap(NULL, model->image.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, model->image.fd, 0);
 	assert_true(model->image.base != MAP_FAILED);
 	model->image.records = (struct record *)model->image.base;
 	model->image.records_max = records;

@@ -110,7 +110,8 @@ static void layout(void **state)
 		for (unsigned region = 0; region < REGION_COUNT; region++) {
 			/* Small regions share huge pages; from the slots' bytes on each has its own. */
 			assert_int_equal(
-				super.region[region].offset % (region < REGION_STAGING ? GRANULE_BYTES : IMAGE_ALIGN), 0);
+				super.region[region].offset % (region < REGION_STAGING ? GRANULE_BYTES : IMAGE_ALIGN),
+				0);
 			assert_true(super.region[region].offset >= end);
 			assert_true(super.region[region].bytes > 0);
 			end = super.region[region].offset + super.region[region].bytes;
@@ -257,8 +258,8 @@ static void regions_must_lie_where_they_belong(void **state)
 	for (unsigned region = 0; region < REGION_COUNT; region++) {
 		const uint64_t offsets[] = {0, 1, UINT64_MAX, UINT64_MAX - IMAGE_ALIGN + 1,
 			good.region[region].offset + IMAGE_ALIGN, good.region[region].offset - IMAGE_ALIGN};
-		const uint64_t lengths[] = {0, UINT64_MAX, UINT64_MAX - good.region[region].offset + 1,
-			fixture_file_bytes(fd), INT64_MAX};
+		const uint64_t lengths[] = {
+			0, UINT64_MAX, UINT64_MAX - good.region[region].offset + 1, fixture_file_bytes(fd), INT64_MAX};
 		struct superblock bad;
 
 		for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
@@ -338,13 +339,13 @@ static void impossible_configurations(void **state)
 	int fd = memfd_create("image", MFD_CLOEXEC);
 
 	(void)state;
-#define EXPECT_IMPOSSIBLE(field, value)                                                                                \
-	do {                                                                                                           \
-		config = good;                                                                                         \
-		config.field = (value);                                                                                \
-		assert_non_null(store_config_problem(&config));                                                        \
-		assert_int_equal(store_format(fd, &config), -EINVAL);                                                  \
-		assert_int_equal(fixture_file_bytes(fd), 0);                                                           \
+#define EXPECT_IMPOSSIBLE(field, value) \
+	do { \
+		config = good; \
+		config.field = (value); \
+		assert_non_null(store_config_problem(&config)); \
+		assert_int_equal(store_format(fd, &config), -EINVAL); \
+		assert_int_equal(fixture_file_bytes(fd), 0); \
 	} while (0)
 	assert_null(store_config_problem(&good));
 	EXPECT_IMPOSSIBLE(unit_bytes, 0);
@@ -513,8 +514,8 @@ static void settings_are_whole_after_every_store(void **state)
 
 		write_super(fd, &seen[i]);
 		if (store_open(&store, fd) != 0)
-			fail_msg("state %u of %u: codec_level 0x%llx frame %u largest %u limit %llu does not open", i, count,
-				(unsigned long long)seen[i].codec_level, seen[i].frame_bytes,
+			fail_msg("state %u of %u: codec_level 0x%llx frame %u largest %u limit %llu does not open", i,
+				count, (unsigned long long)seen[i].codec_level, seen[i].frame_bytes,
 				seen[i].frame_largest_bytes, (unsigned long long)seen[i].limit_bytes);
 		fixture_check(store, "settings");
 		store_close(store);

@@ -7,280 +7,12 @@
  *
  * FOLIOSWAP_KILLS multiplies the number of kills, FOLIOSWAP_SEED starts another sequence.
  */
-#include "store_fixture.h"
+#include "store_crash.h"
 
-#include <signal.h>
 #include <sys/wait.h>
 
-#define WRITERS 2
-#define GRANULES_MAX (16 * MIB / GRANULE_BYTES)
-
-struct request {
-	_Atomic bool active;
-	bool discard;
-	struct range range;
-	uint32_t stamp;
-};
-
-/* Lives in memory that outlasts the child. */
-struct shared {
-	_Atomic uint32_t stamp[GRANULES_MAX]; /* acknowledged */
-	struct request request[WRITERS];
-	_Atomic uint32_t numbers; /* stamps handed out */
-	_Atomic bool opened;
-	_Atomic uint64_t acknowledged;
-	char failure[200]; /* what the child found wrong */
-};
-
-struct run {
-	struct store_config config;
-	struct shared *shared;
-	int fd;
-	uint64_t granules;
-	uint64_t unit_granules;
-	uint64_t random;
-	uint8_t *buffer; /* one unit */
-	bool torn;	 /* kills may have come in the middle of a copy */
-	unsigned kills;
-};
-
-static uint64_t kills_scale(void)
-{
-	return fixture_number("FOLIOSWAP_KILLS", 1);
-}
-
-/* ---- the child ---- */
-
-static struct {
-	enum store_hook hook;
-	_Atomic int left;
-} doom;
-
-static void die_at(enum store_hook hook)
-{
-	if (hook == doom.hook && atomic_fetch_sub(&doom.left, 1) == 1)
-		kill(getpid(), SIGKILL);
-}
-
-static bool doom_is_moving(void)
-{
-	return doom.left > 0 && (doom.hook == HOOK_MOVE_COPY || doom.hook == HOOK_MOVE_PLACE);
-}
-
-struct writer {
-	struct run *run;
-	struct store *store;
-	struct store_io *io;
-	unsigned index;
-	unsigned stripes; /* this writer's units: those with unit % stripes == index */
-	uint64_t random;
-	uint8_t *buffer;
-};
-
-static void child_fails(struct run *run, const char *what, uint64_t granule, int result)
-{
-	snprintf(run->shared->failure, sizeof(run->shared->failure), "%s, granule %llu, answer %d", what,
-		(unsigned long long)granule, result);
-	_exit(2);
-}
-
-static struct range writer_range(struct writer *writer)
-{
-	struct run *run = writer->run;
-	uint64_t units = (run->granules + run->unit_granules - 1) / run->unit_granules;
-	uint64_t unit = random_below(&writer->random, units / writer->stripes) * writer->stripes + writer->index;
-
-	return range_in_unit(&writer->random, run->granules, run->unit_granules, unit);
-}
-
-/* Noted before, executed, noted as acknowledged: the order that makes the note worth something. */
-static int execute(struct writer *writer, struct range range, bool discard, uint32_t stamp)
-{
-	struct shared *shared = writer->run->shared;
-	struct request *request = &shared->request[writer->index];
-	int result;
-
-	request->discard = discard;
-	request->range = range;
-	request->stamp = stamp;
-	atomic_store(&request->active, true);
-	if (discard) {
-		result = store_discard(writer->io, range.granule, range.count);
-	} else {
-		stamp_fill_range(writer->buffer, range.granule, range.count, stamp);
-		result = store_write(writer->io, range.granule, range.count, writer->buffer);
-	}
-	if (result != 0 && (discard || result != -ENOSPC || writer->run->config.limit_bytes == UINT64_MAX))
-		child_fails(writer->run, discard ? "discard" : "write", range.granule, result);
-	for (uint32_t i = 0; i < range.count && result == 0; i++)
-		atomic_store(&shared->stamp[range.granule + i], stamp);
-	atomic_store(&request->active, false);
-	atomic_fetch_add(&shared->acknowledged, 1);
-	return result;
-}
-
-static void writer_write(struct writer *writer)
-{
-	enum stamp_kind kind = (enum stamp_kind)random_below(&writer->random, STAMP_KINDS + 2);
-	uint32_t number = atomic_fetch_add(&writer->run->shared->numbers, 1) + 1;
-
-	/* What does not compress comes up more often: it makes the arena large enough to be moved about. */
-	kind = kind >= STAMP_KINDS ? STAMP_RANDOM : kind;
-	execute(writer, writer_range(writer), false, stamp_make(number, kind));
-}
-
-static void writer_read(struct writer *writer)
-{
-	struct range range = writer_range(writer);
-	int result = store_read(writer->io, range.granule, range.count, writer->buffer);
-
-	if (result != 0)
-		child_fails(writer->run, "read", range.granule, result);
-	for (uint32_t i = 0; i < range.count; i++) {
-		if (!stamp_is(writer->buffer + i * GRANULE_BYTES, range.granule + i,
-			    writer->run->shared->stamp[range.granule + i]))
-			child_fails(writer->run, "wrong bytes", range.granule + i, 0);
-	}
-}
-
-static void writer_step(struct writer *writer)
-{
-	uint64_t kind = random_below(&writer->random, 100);
-
-	if (kind < 65)
-		writer_write(writer);
-	else if (kind < 80)
-		execute(writer, writer_range(writer), true, 0);
-	else
-		writer_read(writer);
-}
-
-/* A full device, then holes everywhere, so that there is something to move together. */
-static void fill_and_discard(struct writer *writer)
-{
-	uint64_t units = writer->run->granules / writer->run->unit_granules, unit;
-	uint32_t number = atomic_fetch_add(&writer->run->shared->numbers, 1) + 1;
-	uint32_t half = (uint32_t)writer->run->unit_granules / 2;
-
-	for (unit = writer->index; unit < units; unit += writer->stripes) {
-		execute(writer, (struct range){unit * 2 * half, half}, false, stamp_make(number, STAMP_RANDOM));
-		execute(writer, (struct range){unit * 2 * half + half, half}, false, stamp_make(number, STAMP_RANDOM));
-	}
-	for (unit = writer->index; unit < units; unit += writer->stripes) {
-		if (random_below(&writer->random, 5) < 2)
-			execute(writer, (struct range){unit * 2 * half, 2 * half}, true, 0);
-	}
-}
-
-static void change_settings(struct store *store, uint64_t *random)
-{
-	static const struct codec_choice choices[] = {
-		{CODEC_LZ4, 1}, {CODEC_ZSTD, 1}, {CODEC_LZ4HC, 2}, {CODEC_LZ4, 60000}, {CODEC_ZSTD, -5}};
-	struct codec_choice choice = choices[random_below(random, 5)];
-	unsigned orders = order_of_bytes(store->image.super->unit_bytes) + 1;
-
-	if (random_below(random, 2))
-		store_set_codec(store, choice.id, choice.level);
-	else
-		store_set_frame(store, (uint32_t)(GRANULE_BYTES << random_below(random, orders)));
-}
-
-static struct store *child_open(struct run *run)
-{
-	struct store *store;
-	int result = store_open(&store, run->fd);
-
-	if (result != 0)
-		child_fails(run, "open", 0, result);
-	atomic_store(&run->shared->opened, true);
-	return store;
-}
-
-/* Works without threads until the hook comes up. Exits 0 when it never does. */
-static void child_of_one_thread(struct run *run)
-{
-	struct store *store = child_open(run);
-	struct writer writer = {
-		.run = run, .store = store, .io = store_io(store, 0), .stripes = 1, .random = run->random, .buffer = run->buffer};
-
-	store_hook = die_at;
-	for (unsigned operation = 1; operation < 4000; operation++) {
-		uint64_t kind = random_below(&writer.random, 1000);
-
-		if (kind < 750)
-			writer_step(&writer);
-		else if (kind < 990)
-			store_step(store, kind < 850);
-		else if (kind < 994)
-			store_flush(store, FIXTURE_WAIT_NS);
-		else
-			change_settings(store, &writer.random);
-		if (operation % (doom_is_moving() ? 100 : 900) == 0) {
-			fill_and_discard(&writer);
-			store_compact(store, FIXTURE_WAIT_NS, NULL, NULL);
-		}
-	}
-	_exit(0);
-}
-
-/* Only opens: what dies of it has changed nothing. */
-static void child_that_recovers(struct run *run)
-{
-	child_open(run);
-	for (;;)
-		pause();
-}
-
-static void *writer_main(void *argument)
-{
-	struct writer *writer = argument;
-
-	for (unsigned operation = 1;; operation++) {
-		writer_step(writer);
-		if (doom_is_moving() && operation % 100 == 0) {
-			fill_and_discard(writer);
-			usleep(100000);
-		}
-	}
-	return NULL;
-}
-
-/* Works with threads until it is killed, by a hook or by the parent. Exits 0 when nobody does it. */
-static void child_of_many_threads(struct run *run)
-{
-	uint64_t end_ns = clock_ns() + 3 * UINT64_C(1000000000);
-	struct store *store = child_open(run);
-	struct writer writer[WRITERS];
-	pthread_t thread;
-
-	store_hook = die_at;
-	if (store_start(store) != 0)
-		child_fails(run, "start", 0, 0);
-	for (unsigned i = 0; i < WRITERS; i++) {
-		writer[i] = (struct writer){.run = run, .store = store, .io = store_io(store, i), .index = i,
-			.stripes = WRITERS, .random = random_next(&run->random),
-			.buffer = malloc(run->config.unit_bytes)};
-		if (pthread_create(&thread, NULL, writer_main, &writer[i]) != 0)
-			child_fails(run, "thread", 0, 0);
-	}
-	while (clock_ns() < end_ns) {
-		uint64_t kind = random_below(&run->random, 8);
-
-		usleep((useconds_t)random_below(&run->random, 3000));
-		if (kind == 0)
-			store_compact(store, FIXTURE_WAIT_NS, NULL, NULL);
-		else if (kind == 1)
-			store_flush(store, 2000000);
-		else if (kind == 2)
-			change_settings(store, &run->random);
-	}
-	_exit(0);
-}
-
-/* ---- the parent ---- */
-
 /* The request in execution that covers a granule, or NULL. */
-static const struct request *request_at(const struct run *run, uint64_t granule)
+static const struct request *request_at(const struct crash_run *run, uint64_t granule)
 {
 	for (unsigned i = 0; i < WRITERS; i++) {
 		const struct request *request = &run->shared->request[i];
@@ -306,7 +38,7 @@ static bool is_mixture(const uint8_t *at, uint64_t granule, uint32_t old, uint32
 	return true;
 }
 
-static void check_granule(const struct run *run, const uint8_t *at, uint64_t granule)
+static void check_granule(const struct crash_run *run, const uint8_t *at, uint64_t granule)
 {
 	uint32_t stamp = run->shared->stamp[granule];
 	const struct request *request;
@@ -323,7 +55,7 @@ static void check_granule(const struct run *run, const uint8_t *at, uint64_t gra
 			(unsigned long long)granule, stamp, request->stamp);
 }
 
-static void check_bytes(struct run *run, struct store *store)
+static void check_bytes(struct crash_run *run, struct store *store)
 {
 	for (uint64_t granule = 0; granule < run->granules; granule += run->unit_granules) {
 		uint64_t left = run->granules - granule;
@@ -336,7 +68,7 @@ static void check_bytes(struct run *run, struct store *store)
 }
 
 /* Pages of the file are those that are accounted for: whatever the dead one had in work was given back. */
-static void check_memory(const struct run *run, struct store *store)
+static void check_memory(const struct crash_run *run, struct store *store)
 {
 	const struct superblock *super = store->image.super;
 	uint64_t most = IMAGE_ALIGN + gauge_get(&store->gauges->arena_ready_bytes) +
@@ -353,16 +85,16 @@ static void check_memory(const struct run *run, struct store *store)
 	if (store->gauges->arena_ready_bytes + store->gauges->records_ready_bytes > super->limit_bytes)
 		fail_msg("kill %u: %llu bytes of arena and %llu of records are ready, the limit is %llu", run->kills,
 			(unsigned long long)store->gauges->arena_ready_bytes,
-			(unsigned long long)store->gauges->records_ready_bytes,
-			(unsigned long long)super->limit_bytes);
+			(unsigned long long)store->gauges->records_ready_bytes, (unsigned long long)super->limit_bytes);
 }
 
 /* As the transport does it: what was not answered is executed again. */
-static void execute_again(struct run *run, struct store *store)
+static void execute_again(struct crash_run *run, struct store *store)
 {
 	for (unsigned i = 0; i < WRITERS; i++) {
 		struct request *request = &run->shared->request[i];
-		struct writer writer = {.run = run, .store = store, .io = store_io(store, 0), .index = i, .buffer = run->buffer};
+		struct writer writer = {
+			.run = run, .store = store, .io = store_io(store, 0), .index = i, .buffer = run->buffer};
 
 		if (!atomic_load(&request->active))
 			continue;
@@ -373,7 +105,7 @@ static void execute_again(struct run *run, struct store *store)
 }
 
 /* All slots can be had: one write to as many units takes them all, and no object is made. */
-static void check_slots(struct run *run, struct store *store)
+static void check_slots(struct crash_run *run, struct store *store)
 {
 	uint64_t direct = store_io_stats(store_io(store, 0))->direct_objects;
 	struct writer writer = {.run = run, .store = store, .io = store_io(store, 0), .buffer = run->buffer};
@@ -388,7 +120,7 @@ static void check_slots(struct run *run, struct store *store)
 	fixture_check(store, "slots taken again");
 }
 
-static void open_and_check(struct run *run)
+static void open_and_check(struct crash_run *run)
 {
 	struct store *store = fixture_open(run->fd);
 
@@ -405,9 +137,9 @@ static void open_and_check(struct run *run)
 	store_close(store);
 }
 
-static void run_init(struct run *run, struct store_config config, uint64_t seed)
+static void run_init(struct crash_run *run, struct store_config config, uint64_t seed)
 {
-	*run = (struct run){
+	*run = (struct crash_run){
 		.config = config,
 		.granules = config.size_bytes / GRANULE_BYTES,
 		.unit_granules = config.unit_bytes / GRANULE_BYTES,
@@ -421,14 +153,14 @@ static void run_init(struct run *run, struct store_config config, uint64_t seed)
 	assert_true(run->granules <= GRANULES_MAX);
 }
 
-static void run_deinit(struct run *run)
+static void run_deinit(struct crash_run *run)
 {
 	munmap(run->shared, sizeof(*run->shared));
 	free(run->buffer);
 	close(run->fd);
 }
 
-static pid_t start_child(struct run *run, void (*child)(struct run *run))
+static pid_t start_child(struct crash_run *run, void (*child)(struct crash_run *run))
 {
 	pid_t pid;
 
@@ -444,7 +176,7 @@ static pid_t start_child(struct run *run, void (*child)(struct run *run))
 }
 
 /* True when it was killed, false when it ended by itself without having found anything wrong. */
-static bool wait_child(struct run *run, pid_t pid)
+static bool wait_child(struct crash_run *run, pid_t pid)
 {
 	int status;
 
@@ -458,14 +190,14 @@ static bool wait_child(struct run *run, pid_t pid)
 	return false;
 }
 
-static void wait_opened(const struct run *run)
+static void wait_opened(const struct crash_run *run)
 {
 	for (unsigned i = 0; i < 200000 && !atomic_load(&run->shared->opened); i++)
 		usleep(50);
 }
 
 /* Kills in the middle of recoveries. */
-static void kill_recoveries(struct run *run, unsigned count, uint64_t most_us)
+static void kill_recoveries(struct crash_run *run, unsigned count, uint64_t most_us)
 {
 	while (count--) {
 		pid_t pid = start_child(run, child_that_recovers);
@@ -480,7 +212,7 @@ static void kill_at_hooks(struct store_config config, uint64_t seed, bool thread
 {
 	static const int occurrences[] = {1, 2, 3, 10, 47};
 	unsigned killed[HOOK_COUNT] = {0};
-	struct run run;
+	struct crash_run run;
 
 	run_init(&run, config, seed);
 	run.torn = threads;
@@ -489,7 +221,8 @@ static void kill_at_hooks(struct store_config config, uint64_t seed, bool thread
 			for (unsigned i = 0; i < sizeof(occurrences) / sizeof(occurrences[0]); i++) {
 				doom.hook = (enum store_hook)hook;
 				doom.left = occurrences[i];
-				if (wait_child(&run, start_child(&run, threads ? child_of_many_threads : child_of_one_thread)))
+				if (wait_child(&run,
+					    start_child(&run, threads ? child_of_many_threads : child_of_one_thread)))
 					killed[hook]++;
 				if (i == 2)
 					kill_recoveries(&run, 2, 20000);
@@ -507,7 +240,7 @@ static void kill_at_hooks(struct store_config config, uint64_t seed, bool thread
 
 static void kill_at_random(struct store_config config, uint64_t seed, uint64_t kills)
 {
-	struct run run;
+	struct crash_run run;
 
 	run_init(&run, config, seed);
 	run.torn = true;
@@ -585,7 +318,7 @@ static void random_under_limit(void **state)
 /* An image with much in it dies in one recovery after the other; the one that gets through finds everything. */
 static void recoveries(void **state)
 {
-	struct run run;
+	struct crash_run run;
 
 	(void)state;
 	run_init(&run, small_units(), 7);

@@ -212,8 +212,11 @@ static inline void stamp_fill_range(uint8_t *at, uint64_t granule, uint32_t coun
 
 static inline bool stamp_is(const uint8_t *at, uint64_t granule, uint32_t stamp)
 {
+	static const uint8_t zeros[GRANULE_BYTES];
 	uint8_t expected[GRANULE_BYTES];
 
+	if (stamp_kind(stamp) == STAMP_ZEROS)
+		return memcmp(at, zeros, GRANULE_BYTES) == 0;
 	stamp_fill(expected, granule, stamp);
 	return memcmp(at, expected, GRANULE_BYTES) == 0;
 }
@@ -242,8 +245,8 @@ static inline struct range range_in_unit(uint64_t *random, uint64_t granules, ui
 
 static inline struct range range_pick(uint64_t *random, uint64_t granules, uint64_t unit_granules)
 {
-	return range_in_unit(random, granules, unit_granules,
-		random_below(random, (granules + unit_granules - 1) / unit_granules));
+	return range_in_unit(
+		random, granules, unit_granules, random_below(random, (granules + unit_granules - 1) / unit_granules));
 }
 
 #endif

@@ -78,7 +78,8 @@ static void stripe_write(struct thread *thread, struct range range)
 	stamp_fill_range(thread->buffer, range.granule, range.count, stamp);
 	result = store_write(thread->io, range.granule, range.count, thread->buffer);
 	if (result != 0 && (result != -ENOSPC || thread->run->config.limit_bytes == UINT64_MAX))
-		fails(thread->run, "write of granules %llu + %u: %d", (unsigned long long)range.granule, range.count, result);
+		fails(thread->run, "write of granules %llu + %u: %d", (unsigned long long)range.granule, range.count,
+			result);
 	for (uint32_t i = 0; i < range.count && result == 0; i++)
 		thread->run->stamp[range.granule + i] = stamp;
 }
@@ -88,7 +89,8 @@ static void stripe_read(struct thread *thread, struct range range)
 	int result = store_read(thread->io, range.granule, range.count, thread->buffer);
 
 	if (result != 0)
-		fails(thread->run, "read of granules %llu + %u: %d", (unsigned long long)range.granule, range.count, result);
+		fails(thread->run, "read of granules %llu + %u: %d", (unsigned long long)range.granule, range.count,
+			result);
 	for (uint32_t i = 0; i < range.count; i++) {
 		uint32_t stamp = thread->run->stamp[range.granule + i];
 
@@ -136,7 +138,8 @@ static bool is_whole(const uint8_t *at, uint64_t granule)
 	memcpy(&name, at, sizeof(name));
 	if (name == 0)
 		return stamp_is(at, granule, 0);
-	return name >> 32 == granule && stamp_kind((uint32_t)name) >= STAMP_SMALL && stamp_is(at, granule, (uint32_t)name);
+	return name >> 32 == granule && stamp_kind((uint32_t)name) >= STAMP_SMALL &&
+	       stamp_is(at, granule, (uint32_t)name);
 }
 
 static void shared_read(struct thread *thread, struct range range)
@@ -155,7 +158,8 @@ static void shared_read(struct thread *thread, struct range range)
 static void shared_write(struct thread *thread, struct range range)
 {
 	uint32_t number = atomic_fetch_add(&thread->run->number, 1) + 1;
-	enum stamp_kind kind = (enum stamp_kind)(STAMP_SMALL + random_below(&thread->random, STAMP_KINDS - STAMP_SMALL));
+	enum stamp_kind kind =
+		(enum stamp_kind)(STAMP_SMALL + random_below(&thread->random, STAMP_KINDS - STAMP_SMALL));
 	int result;
 
 	stamp_fill_range(thread->buffer, range.granule, range.count, stamp_make(number, kind));
@@ -189,8 +193,8 @@ static void *sharer_main(void *argument)
 
 static void set_codec(struct run *run, uint64_t *random)
 {
-	static const struct codec_choice choices[] = {
-		{CODEC_LZ4, 1}, {CODEC_ZSTD, 1}, {CODEC_LZ4HC, 2}, {CODEC_COPY, 0}, {CODEC_LZ4, 60000}, {CODEC_ZSTD, -5}};
+	static const struct codec_choice choices[] = {{CODEC_LZ4, 1}, {CODEC_ZSTD, 1}, {CODEC_LZ4HC, 2},
+		{CODEC_COPY, 0}, {CODEC_LZ4, 60000}, {CODEC_ZSTD, -5}};
 	struct codec_choice choice = choices[random_below(random, 6)];
 
 	if (store_set_codec(run->store, choice.id, choice.level) != 0)
@@ -243,7 +247,7 @@ static void control(struct run *run, uint64_t *random)
 
 /* ---- all together ---- */
 
-/* The accounts as they were kept under way: compared before a recovery makes them anew. Workers may have a last chunk in hand. */
+/* The accounts as kept under way, before a recovery makes them anew. Workers may have a last chunk in hand. */
 static void check_accounts(struct run *run)
 {
 	char problem[256] = "";
@@ -277,7 +281,8 @@ static void check_sums(struct run *run)
 	stats_sum(store_stats(run->store), sum);
 	assert_int_equal(sum->io.bad_frames, 0);
 	assert_true(sum->io.frame_hits > 0);
-	print_message("%llu operations, %llu direct, %llu dropped, %llu rewritten, %llu moved, %llu slot waits, %llu refused\n",
+	print_message("%llu operations, %llu direct, %llu dropped, %llu rewritten, %llu moved, %llu slot waits, %llu "
+		      "refused\n",
 		(unsigned long long)run->operations, (unsigned long long)sum->io.direct_objects,
 		(unsigned long long)sum->worker.closed_dropped, (unsigned long long)sum->worker.rewritten_objects,
 		(unsigned long long)sum->worker.moved_objects, (unsigned long long)sum->io.slot_waits,
@@ -297,7 +302,8 @@ static void start_threads(struct run *run, struct thread *threads)
 			.buffer = aligned_alloc(4096, run->config.unit_bytes),
 		};
 		assert_non_null(threads[i].buffer);
-		assert_int_equal(pthread_create(&threads[i].thread, NULL, i < STRIPES ? stripe_main : sharer_main, &threads[i]),
+		assert_int_equal(
+			pthread_create(&threads[i].thread, NULL, i < STRIPES ? stripe_main : sharer_main, &threads[i]),
 			0);
 	}
 }
