@@ -19,15 +19,28 @@ static inline uint64_t word_mask(unsigned from, unsigned to)
 
 static inline void bits_set(uint64_t *bits, uint32_t from, uint32_t to, bool taken)
 {
-	for (uint32_t word = from / 64; word * 64 < to; word++) {
-		unsigned low = word == from / 64 ? from % 64 : 0;
-		unsigned high = to - word * 64 < 64 ? to - word * 64 : 64;
+	uint32_t word = from / 64, last = (to - 1) / 64;
+	uint64_t mask = word_mask(from % 64, word == last ? (to - 1) % 64 + 1 : 64);
 
-		if (taken)
-			bits[word] |= word_mask(low, high);
-		else
-			bits[word] &= ~word_mask(low, high);
+	for (; word <= last; word++) {
+		bits[word] = taken ? bits[word] | mask : bits[word] & ~mask;
+		mask = word + 1 == last ? word_mask(0, (to - 1) % 64 + 1) : UINT64_MAX;
 	}
+}
+
+/* Is one of the bits from .. to - 1 set? */
+static inline bool bits_any(const uint64_t *bits, uint32_t from, uint32_t to)
+{
+	uint32_t word = from / 64, last = (to - 1) / 64;
+	uint64_t any;
+
+	if (word == last)
+		return bits[word] & word_mask(from % 64, (to - 1) % 64 + 1);
+	any = (bits[word] & word_mask(from % 64, 64)) | (bits[last] & word_mask(0, (to - 1) % 64 + 1));
+	/* No way out in the middle: the compiler takes several words at a time. */
+	for (word++; word < last; word++)
+		any |= bits[word];
+	return any;
 }
 
 /* How many bits from `at` on are 1 (taken) or 0, up to the end. */

@@ -185,7 +185,7 @@ static bool range_is_free(struct pool *pool, uint64_t line, uint64_t lines)
 		uint32_t chunk = (uint32_t)(line / POOL_CHUNK_LINES), from = (uint32_t)(line % POOL_CHUNK_LINES);
 		uint32_t part = POOL_CHUNK_LINES - from < lines ? POOL_CHUNK_LINES - from : (uint32_t)lines;
 
-		if (bits_span(chunk_bits(pool, chunk), from, false) < part)
+		if (bits_any(chunk_bits(pool, chunk), from, from + part))
 			return false;
 		line += part;
 		lines -= part;
