@@ -165,7 +165,7 @@ static bool wait_for_slot(struct store_io *io, struct slot_wait *wait)
 		wait->freed = freed;
 		wait->since_ns = now_ns;
 	}
-	return now_ns - wait->since_ns < (atomic_load(&store->starved) ? PRESSURE_WAIT_NS : WRITE_WAIT_NS);
+	return now_ns - wait->since_ns < (atomic_load(&store->starved) ? STARVED_WAIT_NS : WRITE_WAIT_NS);
 }
 
 static int write_until_done(struct store_io *io, uint64_t granule, uint32_t count, const void *data)

@@ -41,6 +41,8 @@
 #define WRITE_WAIT_NS (10 * UINT64_C(1000000000))
 /* How long it may wait for the janitor to win room from dead granules and holes. */
 #define PRESSURE_WAIT_NS (500 * UINT64_C(1000000))
+/* How long for a slot when closing found no room: the janitor may have to slide much of the arena. */
+#define STARVED_WAIT_NS (5 * UINT64_C(1000000000))
 
 struct unit_lock {
 	pthread_rwlock_t lock;
