@@ -7,6 +7,7 @@ endfunction()
 
 folioswap_unit_test(store_model_test store compress stats base)
 folioswap_store_test(pool_test)
+folioswap_store_test(pool_arena_test)
 folioswap_store_test(ids_test)
 folioswap_store_test(frame_test)
 folioswap_store_test(image_test)
