@@ -2,6 +2,7 @@
 /* Lines of the arena: bitmap per chunk, tree of free runs over the chunks. */
 #include "pool.h"
 #include "bits.h"
+#include "pool_run.h"
 #include "sparse.h"
 
 #include <errno.h>
@@ -54,52 +55,7 @@ static uint64_t *chunk_bits(struct pool *pool, uint32_t chunk)
 	return pool->bits + (uint64_t)chunk * POOL_CHUNK_WORDS;
 }
 
-static struct pool_run chunk_run(const uint64_t *bits, uint32_t used_lines)
-{
-	struct pool_run run = {0, 0, 0};
-	uint32_t at = 0;
-
-	if (!used_lines)
-		return (struct pool_run){POOL_CHUNK_LINES, POOL_CHUNK_LINES, POOL_CHUNK_LINES};
-	while (at < POOL_CHUNK_LINES) {
-		uint32_t span = bits_span(bits, at, false);
-
-		if (at == 0)
-			run.prefix = span;
-		if (span > run.longest)
-			run.longest = span;
-		at += span;
-		run.suffix = at == POOL_CHUNK_LINES ? span : 0;
-		at += at < POOL_CHUNK_LINES ? bits_span(bits, at, true) : 0;
-	}
-	return run;
-}
-
 /* ---- tree ---- */
-
-/* Runs are counted up to here: no object is as long, and 32 bits never overflow. */
-#define RUN_LINES_MAX (UINT32_C(1) << 31)
-
-static uint32_t run_add(uint32_t left, uint32_t right)
-{
-	uint64_t sum = (uint64_t)left + right;
-
-	return sum < RUN_LINES_MAX ? (uint32_t)sum : RUN_LINES_MAX;
-}
-
-static struct pool_run run_join(struct pool_run left, struct pool_run right, uint64_t half_lines)
-{
-	uint32_t across = run_add(left.suffix, right.prefix);
-	struct pool_run run = {left.prefix, right.suffix, left.longest > right.longest ? left.longest : right.longest};
-
-	if (left.prefix == half_lines)
-		run.prefix = run_add(left.prefix, right.prefix);
-	if (right.suffix == half_lines)
-		run.suffix = run_add(left.suffix, right.suffix);
-	if (across > run.longest)
-		run.longest = across;
-	return run;
-}
 
 static void tree_update(struct pool *pool, uint32_t chunk)
 {
