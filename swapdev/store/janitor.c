@@ -120,17 +120,27 @@ bool janitor_move_is_useless(const struct store *store, uint64_t used_bytes)
 	return was != JANITOR_ANY && used_bytes + was / 64 >= was && used_bytes <= was + was / 64;
 }
 
+static uint64_t excess(uint64_t bytes, uint64_t most_bytes)
+{
+	return bytes > most_bytes ? bytes - most_bytes : 0;
+}
+
+/* Rounds of moving win nothing more: a compaction goes on by sliding, once through the arena. */
+static bool slides_now(const struct store *store)
+{
+	return atomic_load(&store->compact) && !atomic_load(&store->janitor.slid) &&
+	       janitor_move_is_useless(store, gauge_get(&store->gauges->extent_bytes));
+}
+
 /* Janitor work above these limits. */
 static uint64_t left_bytes(struct store *store, const struct pace *pace)
 {
-	uint64_t dead = gauge_get(&store->dead_bytes), holes = holes_bytes(store), left = 0;
-	uint64_t empty = pool_empty_bytes(&store->pool);
+	uint64_t left = 0, empty = pool_empty_bytes(&store->pool);
 
-	if (dead > pace->dead_bytes_max && !janitor_rewrite_is_useless(store))
-		left += dead - pace->dead_bytes_max;
-	if (holes > pace->holes_bytes_max &&
-		!janitor_move_is_useless(store, gauge_get(&store->gauges->extent_bytes)))
-		left += holes - pace->holes_bytes_max;
+	if (!janitor_rewrite_is_useless(store))
+		left += excess(gauge_get(&store->dead_bytes), pace->dead_bytes_max);
+	if (!janitor_move_is_useless(store, gauge_get(&store->gauges->extent_bytes)) || slides_now(store))
+		left += excess(holes_bytes(store), pace->holes_bytes_max);
 	if (empty >= pace->keep_bytes + POOL_CHUNK_BYTES)
 		left += empty - pace->keep_bytes;
 	return left;
@@ -150,22 +160,49 @@ uint64_t janitor_left_bytes(struct store *store)
 	return left_bytes(store, &pace);
 }
 
+/* Rewriting compresses anew what moving only copies: first what there is more of to win, but a round is ended. */
+static bool win_step(struct store *store, struct worker *worker, const struct pace *pace)
+{
+	uint64_t dead = excess(gauge_get(&store->dead_bytes), pace->dead_bytes_max);
+	uint64_t holes = excess(holes_bytes(store), pace->holes_bytes_max);
+	bool move = store->janitor.victim_count || holes;
+
+	if (move && (store->janitor.victim_count || holes > dead) &&
+		move_step(store, worker, pace->used_share_max, pace->thorough))
+		return true;
+	if (dead && rewrite_step(store, worker, pace->live_share_max))
+		return true;
+	return move && move_step(store, worker, pace->used_share_max, pace->thorough);
+}
+
+/* What rounds of moving cannot do: a run for a slot that waits, the last holes of a compaction. */
+static bool gather_step(struct store *store, struct worker *worker, const struct pace *pace)
+{
+	struct janitor *janitor = &store->janitor;
+
+	if (janitor->victim_count)
+		return false;
+	if (atomic_load(&store->starved))
+		return slide_step(store, worker, 2 * room_largest_lines(store));
+	if (!slides_now(store) || !excess(holes_bytes(store), pace->holes_bytes_max))
+		return false;
+	if (slide_step(store, worker, UINT64_MAX))
+		return true;
+	atomic_store(&janitor->slid, true);
+	return false;
+}
+
 bool janitor_step(struct store *store, struct worker *worker)
 {
 	struct pace pace;
-	bool done = false;
+	bool done;
 
 	if (pthread_mutex_trylock(&store->janitor.lock) != 0)
 		return false;
 	retry_when_starved(store);
 	pace = pace_now(store);
-	done = room_punch_step(store, worker, pace.keep_bytes);
-	if (!done && gauge_get(&store->dead_bytes) > pace.dead_bytes_max)
-		done = rewrite_step(store, worker, pace.live_share_max);
-	if (!done && (store->janitor.victim_count || holes_bytes(store) > pace.holes_bytes_max))
-		done = move_step(store, worker, pace.used_share_max, pace.thorough);
-	if (!done && atomic_load(&store->starved) && !store->janitor.victim_count)
-		done = slide_step(store, worker);
+	done = room_punch_step(store, worker, pace.keep_bytes) || win_step(store, worker, &pace) ||
+	       gather_step(store, worker, &pace);
 	pthread_mutex_unlock(&store->janitor.lock);
 	return done;
 }
@@ -176,11 +213,13 @@ int janitor_init(struct store *store)
 	store->janitor.rewrite_useless_dead = JANITOR_ANY;
 	store->janitor.move_useless_used = JANITOR_ANY;
 	store->janitor.victims = calloc(VICTIMS_MAX, sizeof(*store->janitor.victims));
-	return store->janitor.victims ? 0 : -ENOMEM;
+	store->janitor.sliding = calloc(SLIDE_OBJECTS, sizeof(*store->janitor.sliding));
+	return store->janitor.victims && store->janitor.sliding ? 0 : -ENOMEM;
 }
 
 void janitor_deinit(struct store *store)
 {
 	free(store->janitor.victims);
+	free(store->janitor.sliding);
 	pthread_mutex_destroy(&store->janitor.lock);
 }

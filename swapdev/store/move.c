@@ -19,6 +19,7 @@
 
 enum move_to {
 	MOVE_ANYWHERE,
+	MOVE_LOWER,
 	MOVE_INTO_SPARE,
 	MOVE_EXACTLY,
 };
@@ -74,6 +75,12 @@ static uint64_t find_place(struct store *store, const struct object *object, uin
 	switch (to) {
 	case MOVE_ANYWHERE:
 		return alloc_for_move(store, object, lines);
+	case MOVE_LOWER:
+		line = alloc_for_move(store, object, lines);
+		if (line == POOL_NONE || line < place_offset_lines(object->place))
+			return line;
+		pool_free(&store->pool, line, lines);
+		return POOL_NONE;
 	case MOVE_INTO_SPARE:
 		return room_alloc(store, lines, ROOM_MOVE);
 	case MOVE_EXACTLY:
@@ -187,39 +194,85 @@ bool move_step(struct store *store, struct worker *worker, uint32_t used_share_m
 
 /* ---- sliding ---- */
 
-#define SLIDE_BATCH 64
+/* Objects moved in one step, so that closing is not kept waiting. */
+#define SLIDE_STEP 64
 
-struct sliding {
-	uint64_t line;
-	uint32_t id;
-};
-
-/* The objects that lie lowest from `from` on, in ascending order. Returns how many, SLIDE_BATCH at most. */
-static unsigned find_lowest(struct store *store, uint64_t from, struct sliding *ret)
+static void heap_sift(struct sliding *heap, unsigned count, unsigned at)
 {
+	struct sliding moved = heap[at];
+	unsigned child;
+
+	while ((child = 2 * at + 1) < count) {
+		if (child + 1 < count && heap[child + 1].line > heap[child].line)
+			child++;
+		if (heap[child].line <= moved.line)
+			break;
+		heap[at] = heap[child];
+		at = child;
+	}
+	heap[at] = moved;
+}
+
+static void heap_build(struct sliding *heap, unsigned count)
+{
+	for (unsigned at = count / 2; at-- > 0;)
+		heap_sift(heap, count, at);
+}
+
+/* Keeps in heap (the highest on top once it is full) the SLIDE_OBJECTS lowest of all that were put in. */
+static unsigned heap_put(struct sliding *heap, unsigned count, struct sliding sliding)
+{
+	if (count < SLIDE_OBJECTS) {
+		heap[count++] = sliding;
+		if (count == SLIDE_OBJECTS)
+			heap_build(heap, count);
+	} else if (sliding.line < heap[0].line) {
+		heap[0] = sliding;
+		heap_sift(heap, count, 0);
+	}
+	return count;
+}
+
+static void heap_sort(struct sliding *heap, unsigned count)
+{
+	heap_build(heap, count);
+	while (count > 1) {
+		struct sliding highest = heap[0];
+
+		heap[0] = heap[--count];
+		heap[count] = highest;
+		heap_sift(heap, count, 0);
+	}
+}
+
+/* The objects that lie lowest from `from` on, in ascending order, into janitor->sliding. */
+static void find_lowest(struct store *store, uint64_t from)
+{
+	struct janitor *janitor = &store->janitor;
 	uint32_t end = atomic_load_explicit(&store->ids.end, memory_order_acquire);
 	unsigned count = 0;
 
 	for (uint32_t id = 1; id < end; id++) {
 		struct object object;
 		uint64_t line;
-		unsigned at;
 
 		if (!ids_live(&store->ids, id))
 			continue;
 		record_read(&store->image.records[id], &object);
 		line = place_offset_lines(object.place);
-		if ((object.flags & RECORD_SAME) || line < from || (count == SLIDE_BATCH && line >= ret[count - 1].line))
-			continue;
-		at = count < SLIDE_BATCH ? count++ : count - 1;
-		for (; at > 0 && ret[at - 1].line > line; at--)
-			ret[at] = ret[at - 1];
-		ret[at] = (struct sliding){line, id};
+		if (!(object.flags & RECORD_SAME) && line >= from)
+			count = heap_put(janitor->sliding, count, (struct sliding){line, id});
 	}
-	return count;
+	heap_sort(janitor->sliding, count);
+	janitor->slide_count = count;
+	janitor->slide_at = 0;
 }
 
-/* Moves an object down to the start of the hole before it; one that is longer than the hole, by way of the spare run. */
+/*
+ * Moves an object down: to the lowest run that it fits in, else to the start of the hole before it; one that is longer
+ * than the hole, by way of the spare run. A chunk that was given back between two others is a border that nothing
+ * moves over, so it is taken again: one at the end becomes free for it.
+ */
 static bool slide_object(struct store *store, struct worker *worker, const struct sliding *sliding)
 {
 	uint64_t before, after, lines;
@@ -230,6 +283,10 @@ static bool slide_object(struct store *store, struct worker *worker, const struc
 	record_read(&store->image.records[sliding->id], &object);
 	if ((object.flags & RECORD_SAME) || place_offset_lines(object.place) != sliding->line)
 		return false;
+	if (move_object(store, worker, sliding->id, &object, MOVE_LOWER, 0) == 0)
+		return true;
+	if (room_fill_below(store, sliding->line) && move_object(store, worker, sliding->id, &object, MOVE_LOWER, 0) == 0)
+		return true;
 	lines = object_lines(&object);
 	pool_around(&store->pool, sliding->line, lines, &before, &after);
 	if (!before)
@@ -244,29 +301,31 @@ static bool slide_object(struct store *store, struct worker *worker, const struc
 }
 
 /*
- * When holes are many but none is long enough: from the lowest object on, each
- * one is moved down over the hole before it, so that holes meet and become one.
- * Goes on until a largest extent fits beside the spare run.
+ * Holes brought together: from the lowest object on, each one is moved down
+ * over the hole before it, so that holes meet and become one. Goes on until
+ * there is a run of enough_lines, or to the end.
  */
-bool slide_step(struct store *store, struct worker *worker)
+bool slide_step(struct store *store, struct worker *worker, uint64_t enough_lines)
 {
 	struct janitor *janitor = &store->janitor;
-	uint64_t enough = 2 * room_largest_lines(store);
-	struct sliding batch[SLIDE_BATCH];
-	unsigned count;
-	bool won;
 
-	if (pool_longest(&store->pool) >= enough)
+	if (pool_longest(&store->pool) >= enough_lines)
 		return false;
-	count = find_lowest(store, janitor->slide_cursor, batch);
-	for (unsigned i = 0; i < count && pool_longest(&store->pool) < enough; i++)
-		janitor->slide_won |= slide_object(store, worker, &batch[i]);
-	if (count == SLIDE_BATCH) {
-		janitor->slide_cursor = batch[count - 1].line + 1;
-		return true;
+	if (janitor->slide_at == janitor->slide_count) {
+		find_lowest(store, janitor->slide_cursor);
+		if (!janitor->slide_count) {
+			bool won = janitor->slide_won;
+
+			janitor->slide_cursor = 0;
+			janitor->slide_won = false;
+			return won;
+		}
+		janitor->slide_cursor = janitor->sliding[janitor->slide_count - 1].line + 1;
 	}
-	won = janitor->slide_won;
-	janitor->slide_cursor = 0;
-	janitor->slide_won = false;
-	return won;
+	for (unsigned i = 0; i < SLIDE_STEP && janitor->slide_at < janitor->slide_count; i++) {
+		janitor->slide_won |= slide_object(store, worker, &janitor->sliding[janitor->slide_at++]);
+		if (pool_longest(&store->pool) >= enough_lines)
+			break;
+	}
+	return true;
 }

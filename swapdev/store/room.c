@@ -151,11 +151,19 @@ static bool grow_ids(struct store *store, enum room_class class)
 	return ids_grow(&store->ids) == 0;
 }
 
+/* Ends what pool_grow_begin() began. */
+static bool populate_chunk(struct store *store, uint32_t chunk)
+{
+	int result = image_populate(&store->image, store->image.arena + chunk * POOL_CHUNK_BYTES, POOL_CHUNK_BYTES);
+
+	pool_grow_end(&store->pool, chunk, result == 0);
+	return result == 0;
+}
+
 static bool grow_arena(struct store *store, enum room_class class)
 {
 	struct pool_usage usage;
 	uint32_t chunk;
-	int result;
 
 	pool_usage(&store->pool, &usage);
 	if (usage.empty_bytes >= store->image.super->reserve_bytes &&
@@ -164,11 +172,20 @@ static bool grow_arena(struct store *store, enum room_class class)
 	if (!room_may_grow(store, POOL_CHUNK_BYTES, class))
 		return false;
 	chunk = pool_grow_begin(&store->pool, room_want_chunks(store->image.super->unit_bytes));
-	if (chunk == UINT32_MAX)
+	return chunk != UINT32_MAX && populate_chunk(store, chunk);
+}
+
+bool room_fill_below(struct store *store, uint64_t line)
+{
+	uint32_t chunk;
+
+	if (!room_may_grow(store, POOL_CHUNK_BYTES, ROOM_MOVE))
 		return false;
-	result = image_populate(&store->image, store->image.arena + chunk * POOL_CHUNK_BYTES, POOL_CHUNK_BYTES);
-	pool_grow_end(&store->pool, chunk, result == 0);
-	return result == 0;
+	chunk = pool_grow_begin(&store->pool, 1);
+	if (chunk == UINT32_MAX || chunk < line / POOL_CHUNK_LINES)
+		return chunk != UINT32_MAX && populate_chunk(store, chunk);
+	pool_grow_end(&store->pool, chunk, false);
+	return false;
 }
 
 bool room_grow_step(struct store *store, enum room_class class)

@@ -467,6 +467,7 @@ int store_compact(struct store *store, uint64_t timeout_ns,
 
 	atomic_store(&store->janitor.rewrite_useless_dead, JANITOR_ANY);
 	atomic_store(&store->janitor.move_useless_used, JANITOR_ANY);
+	atomic_store(&store->janitor.slid, false);
 	atomic_store(&store->compact, true);
 	while (result == 0) {
 		left = janitor_left_bytes(store);

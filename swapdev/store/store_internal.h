@@ -125,6 +125,12 @@ struct worker {
 	uint64_t cpu_base_ns; /* of the threads that were this worker before */
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
+/* An object to be moved down, and where it lay when it was found. */
+struct sliding {
+	uint64_t line;
+	uint32_t id;
+};
+
 struct janitor {
 	pthread_mutex_t lock;	  /* trylock; its holder owns the rest */
 	uint32_t rewrite_cursor;  /* id */
@@ -136,13 +142,19 @@ struct janitor {
 	uint32_t move_cursor;	  /* id */
 	unsigned move_rounds;	  /* since round_busy_bytes was noted */
 	uint64_t round_busy_bytes; /* chunks in use then: ROUNDS_JUDGED rounds must end with fewer */
-	uint64_t slide_cursor; /* line */
+	struct sliding *sliding; /* SLIDE_OBJECTS: the next to be slid, ascending */
+	unsigned slide_count;
+	unsigned slide_at;
+	uint64_t slide_cursor; /* line: those behind come next */
 	bool slide_won;	       /* this pass has moved something */
+	_Atomic bool slid;     /* a pass of this compaction has come to its end */
 	uint64_t retried_ns; /* when the two marks were last taken back for a starved slot */
 	_Atomic uint64_t move_useless_used; /* bytes in use when a round won nothing; JANITOR_ANY: none such */
 };
 
 #define JANITOR_ANY UINT64_MAX
+/* Found by one look at all records. */
+#define SLIDE_OBJECTS 1024
 /* Chunks emptied in one round. */
 #define VICTIMS_MAX 16
 /* Nearly full chunks give little each: so many rounds together must win a chunk. */
@@ -270,6 +282,8 @@ bool room_has_spare(struct store *store);
 uint64_t room_largest_lines(const struct store *store);
 /* Grows arena or ids by one piece if the reserve or a waiter wants it. True when something was done. */
 bool room_grow_step(struct store *store, enum room_class class);
+/* Makes the lowest absent chunk ready if it lies below that line and the limit allows it. */
+bool room_fill_below(struct store *store, uint64_t line);
 /* Gives back what is ready and empty beyond `keep_bytes`. True when something was done. */
 bool room_punch_step(struct store *store, struct worker *worker, uint64_t keep_bytes);
 /* Largest extent an object can take, in chunks of ready room that a contiguous run needs. */
@@ -392,8 +406,11 @@ bool rewrite_step(struct store *store, struct worker *worker, uint32_t share_max
  * thorough, neighbours. True when something was done. Janitor only.
  */
 bool move_step(struct store *store, struct worker *worker, uint32_t used_share_max, bool thorough);
-/* Brings holes together when a slot waits for one long run. True when something was done. Janitor only, no round begun. */
-bool slide_step(struct store *store, struct worker *worker);
+/*
+ * Brings holes together, until there is a run of enough_lines. False: there is one, or a whole pass has moved nothing.
+ * Janitor only, no round begun.
+ */
+bool slide_step(struct store *store, struct worker *worker, uint64_t enough_lines);
 
 /* ---- worker.c ---- */
 
