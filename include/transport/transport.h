@@ -2,16 +2,23 @@
 /*
  * Transports: how requests reach the device.
  *
- * A transport has two halves in two processes. The keeper's half makes what
- * must outlive a server (mount, descriptors, loop device) and takes it down;
- * the server's half receives requests on I/O threads.
+ * A transport has two halves in two kinds of processes. The keeper's half
+ * makes what must outlive a server (mount, descriptors, block device) and takes
+ * it down; the server's half receives requests on I/O threads. Servers may die
+ * and be replaced; the block device and what it has been asked stay.
  *
- *   keeper:  prepare ----------------> attach -> (device node ready) ... -> detach
- *   server:            serve (blocks, I/O threads) ............. stop
+ *   keeper:   prepare ----------------------> attach -> (node ready) ... -> detach
+ *   server:   serve_start -> serve_open(first) -> serve ......... (dies)
+ *   standby:            serve_start ................ serve_open(take-over) -> serve
  *
- * prepare runs before the server is forked, attach when the server has said
- * that it receives. After the server is gone, detach must end in bounded time
- * and leave nothing: no mount, no loop device, no process.
+ * struct transport is the keeper's half: memory shared by keeper, helper and
+ * servers, also after exec, so it holds numbers and text but no pointers. It
+ * outlives servers; what a successor must know of its predecessor stands there.
+ * struct transport_server is one server's own.
+ *
+ * attach runs when the first server has opened. After the last server is gone,
+ * detach must end in bounded time and leave nothing: no mount, no block
+ * device, no process.
  */
 #ifndef TRANSPORT_TRANSPORT_H
 #define TRANSPORT_TRANSPORT_H
@@ -34,22 +41,28 @@ struct transport_config {
 	char fault[128]; /* the fault transport's rule, see fault.h; "" = none */
 };
 
-struct transport; /* each transport's own state */
+struct transport;	 /* state_bytes of shared memory, zeroed before prepare */
+struct transport_server; /* each transport's own */
 
 struct transport_ops {
 	const char *name;
 	const char *summary; /* for help texts */
+	size_t state_bytes;  /* of struct transport */
 
 	/* Can it work on this machine? 0, or -errno with one line for the user in problem: what is missing, what to do. */
 	int (*probe)(char *problem, size_t problem_bytes);
 
 	/* ---- keeper ---- */
-	int (*prepare)(struct transport **ret, const struct transport_config *config, char *problem, size_t problem_bytes);
+	int (*prepare)(struct transport *transport, const struct transport_config *config, char *problem, size_t problem_bytes);
+	/* The descriptor that servers inherit, by its number; -1: none. */
+	int (*server_fd)(const struct transport *transport);
 	/* Brings the block device up; its node goes to node (e.g. "/dev/loop3"). Called by a helper process of the keeper: may block on I/O that the server answers. */
 	int (*attach)(struct transport *transport, char *node, size_t node_bytes, char *problem, size_t problem_bytes);
+	/* A server killed now can be replaced, and what it was asked is asked again. Known after attach; if not, why not in problem. */
+	bool (*can_take_over)(struct transport *transport, char *problem, size_t problem_bytes);
 	/*
 	 * Makes the device's I/O fail from now on; repeatable, never waits. For a server that is killed but hangs
-	 * inside the kernel, waiting for its own device.
+	 * inside the kernel, waiting for its own device, and for one that cannot be replaced.
 	 */
 	void (*fail_io)(struct transport *transport);
 	/*
@@ -59,12 +72,21 @@ struct transport_ops {
 	int (*detach)(struct transport *transport);
 
 	/* ---- server ---- */
-	/* Everything before the first receive: threads, buffers, touched and locked. */
-	int (*serve_start)(struct transport *transport, struct device *device, char *problem, size_t problem_bytes);
-	/* Receives until the kernel side ends or serve_stop is called; joins the threads. Returns 0 or -errno. */
-	int (*serve)(struct transport *transport);
+	/*
+	 * All that can be done before this server's turn: threads (waiting), buffers, touched and locked. The device's
+	 * store is not recovered yet. Nothing is received and the kernel side is not touched.
+	 */
+	int (*serve_start)(struct transport_server **ret, struct transport *transport, struct device *device, char *problem,
+		size_t problem_bytes);
+	/*
+	 * This server's turn: its store is recovered and, if take_over, its predecessor has been reaped. Makes what was
+	 * in flight come again, once, before the first receive, and lets the threads receive. Returns when they may.
+	 */
+	int (*serve_open)(struct transport_server *server, bool take_over, char *problem, size_t problem_bytes);
+	/* Waits until the kernel side ends or serve_stop is called; joins the threads. Also without serve_open. Returns 0 or -errno. */
+	int (*serve)(struct transport_server *server);
 	/* From another thread; idempotent. */
-	void (*serve_stop)(struct transport *transport);
+	void (*serve_stop)(struct transport_server *server);
 };
 
 /* The transports of transport_list.h, in its order, NULL terminated. */
