@@ -62,7 +62,20 @@ int store_format(int image_fd, const struct store_config *config);
  */
 int store_open(struct store **ret, int image_fd);
 
-/* Starts growth and compression threads. Without it the store works by store_step() alone. Returns 0 or -errno. */
+/*
+ * The same in two steps, for a process that stands by while another one serves
+ * the image: prepare maps it, checks its header and makes tables and contexts;
+ * nothing of the image is written, and only store_get_config(), store_io() and
+ * store_start() are allowed. recover, when nobody else uses the image any more,
+ * does the rest; on failure only store_close() is left.
+ */
+int store_prepare(struct store **ret, int image_fd);
+int store_recover(struct store *store);
+
+/*
+ * Starts growth and compression threads. Without it the store works by
+ * store_step() alone. Before store_recover() they wait for it. Returns 0 or -errno.
+ */
 int store_start(struct store *store);
 
 /* Stops the threads (slots stay as they are: they are in the image) and unmaps. NULL is fine. */
@@ -78,6 +91,12 @@ size_t store_stats_bytes(const struct store *store);
 /* The handle of I/O thread `index` (0 .. io_threads - 1). Lives as long as the store. */
 struct store_io *store_io(struct store *store, unsigned index);
 struct stats_io *store_io_stats(struct store_io *io);
+
+/* 4 KiB of the image for what I/O thread `index` notes of its request in execution: they outlive the process. */
+#define STORE_REQUEST_BYTES 4096
+void *store_request(struct store *store, unsigned index);
+/* Grows whenever background work has made room for a write: whether anything moves. Any thread. */
+uint64_t store_progress(struct store *store);
 
 /*
  * data: count * 4 KiB, page aligned is best, must not change during the call.

@@ -243,6 +243,11 @@ int image_map(struct image *image, int fd)
 	return 0;
 }
 
+int image_check(const struct image *image)
+{
+	return superblock_check(image->super, image->bytes);
+}
+
 void image_unmap(struct image *image)
 {
 	if (image->base)

@@ -260,6 +260,8 @@ void image_config(const struct superblock *super, struct store_config *ret);
 
 /* Maps and checks; nothing is written. Returns 0, -EPROTO or -errno. */
 int image_map(struct image *image, int fd);
+/* Checks the superblock once more: for who mapped it long before its turn. Returns 0 or -EPROTO. */
+int image_check(const struct image *image);
 void image_unmap(struct image *image);
 
 /* Populates a range of the image for writing, so that no later access can fail for want of memory. Returns 0 or -errno. */

@@ -309,6 +309,8 @@ static void *growth_main(void *argument)
 	struct store *store = argument;
 	struct growth *growth = &store->growth;
 
+	if (!store_await_turn(store))
+		return NULL;
 	pthread_mutex_lock(&growth->lock);
 	while (!atomic_load(&store->stopping)) {
 		if (!growth->asked) {

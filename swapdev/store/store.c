@@ -90,7 +90,6 @@ static int open_workers(struct store *store)
 			return result;
 		worker->store = store;
 		worker->index = i;
-		worker->stats = stats_page_worker(store->stats, i);
 		worker->encoder.frame_max_bytes = super->unit_bytes;
 		worker->payload = scratch_payload(&store->image, i);
 		/* Runs of a slot are at most every other granule, and one more. */
@@ -104,7 +103,6 @@ static int open_workers(struct store *store)
 static int open_io(struct store *store)
 {
 	const struct superblock *super = store->image.super;
-	uint32_t largest = super->frame_largest_bytes;
 
 	for (unsigned i = 0; i < super->io_threads; i++) {
 		struct store_io *io = &store->io[i];
@@ -114,12 +112,8 @@ static int open_io(struct store *store)
 			return result;
 		io->store = store;
 		io->index = i;
-		io->stats = stats_page_io(store->stats, i);
 		io->encoder.frame_max_bytes = DIRECT_FRAME_BYTES;
 		io->payload = scratch_direct_payload(&store->image, i);
-		io->frame_largest_bytes = largest;
-		frame_cache_init(&io->cache, scratch_cache(&store->image, i, largest),
-			scratch_cache_bytes(&store->image, largest));
 	}
 	return 0;
 }
@@ -181,6 +175,36 @@ static void open_stats(struct store *store)
 	store->stats = page;
 	store->gauges = &page->gauges;
 	memset(store->gauges, 0, sizeof(*store->gauges));
+	for (unsigned i = 0; i < super->compress_threads; i++)
+		store->worker[i].stats = stats_page_worker(page, i);
+	for (unsigned i = 0; i < super->io_threads; i++)
+		store->io[i].stats = stats_page_io(page, i);
+}
+
+/* The predecessor may have allowed larger frames since this process was prepared. */
+static void open_caches(struct store *store)
+{
+	uint32_t largest = store->image.super->frame_largest_bytes;
+
+	for (unsigned i = 0; i < store->image.super->io_threads; i++) {
+		store->io[i].frame_largest_bytes = largest;
+		frame_cache_init(&store->io[i].cache, scratch_cache(&store->image, i, largest),
+			scratch_cache_bytes(&store->image, largest));
+	}
+}
+
+/* Contexts for what the image says now. */
+static int open_encoders(struct store *store)
+{
+	const struct superblock *super = store->image.super;
+	int result = 0;
+
+	if (store->encoders_codec_level != super->codec_level || store->encoders_frame_bytes != super->frame_bytes)
+		result = encoders_set(store, codec_level_codec(super->codec_level),
+			codec_level_level(super->codec_level), super->frame_bytes);
+	store->encoders_codec_level = super->codec_level;
+	store->encoders_frame_bytes = super->frame_bytes;
+	return result;
 }
 
 static int open_tables(struct store *store)
@@ -201,12 +225,7 @@ static int open_tables(struct store *store)
 		result = open_io(store);
 	if (result == 0)
 		result = janitor_init(store);
-	if (result == 0)
-		result = encoders_set(store, codec_level_codec(super->codec_level),
-			codec_level_level(super->codec_level), super->frame_bytes);
-	if (result == 0)
-		set_fixed_gauges(store);
-	return result;
+	return result < 0 ? result : open_encoders(store);
 }
 
 static void open_locks(struct store *store)
@@ -222,6 +241,7 @@ static void open_locks(struct store *store)
 	pthread_mutex_init(&store->growth.lock, NULL);
 	cond_init(&store->growth.wanted);
 	cond_init(&store->growth.grown);
+	cond_init(&store->turn);
 	staging_init(store);
 }
 
@@ -233,9 +253,8 @@ static void set_headroom(struct store *store)
 		headroom_bytes(super->unit_bytes, super->slots, super->compress_threads, super->limit_bytes));
 }
 
-int store_open(struct store **ret, int image_fd)
+int store_prepare(struct store **ret, int image_fd)
 {
-	uint64_t begin_ns = clock_ns();
 	struct store *store = aligned_alloc(CACHE_LINE_BYTES, round_up_u64(sizeof(*store), CACHE_LINE_BYTES));
 	int result;
 
@@ -249,23 +268,72 @@ int store_open(struct store **ret, int image_fd)
 	}
 	store->unit_order = order_of_bytes(store->image.super->unit_bytes);
 	store->unit_granules = 1U << store->unit_order;
-	set_headroom(store);
 	open_locks(store);
-	result = populate_fixed(store);
-	if (result == 0) {
-		open_stats(store);
-		result = open_tables(store);
-	}
-	if (result == 0)
-		result = recover(store);
+	result = open_tables(store);
 	if (result < 0) {
 		store_close(store);
 		return result;
 	}
+	*ret = store;
+	return 0;
+}
+
+static void turn_begin(struct store *store)
+{
+	pthread_mutex_lock(&store->growth.lock);
+	atomic_store(&store->recovered, true);
+	pthread_cond_broadcast(&store->turn);
+	pthread_mutex_unlock(&store->growth.lock);
+}
+
+bool store_await_turn(struct store *store)
+{
+	pthread_mutex_lock(&store->growth.lock);
+	while (!atomic_load(&store->recovered) && !atomic_load(&store->stopping))
+		pthread_cond_wait(&store->turn, &store->growth.lock);
+	pthread_mutex_unlock(&store->growth.lock);
+	return !atomic_load(&store->stopping);
+}
+
+int store_recover(struct store *store)
+{
+	uint64_t begin_ns = clock_ns();
+	int result = image_check(&store->image);
+
+	if (result == 0)
+		result = populate_fixed(store);
+	if (result == 0) {
+		set_headroom(store);
+		open_stats(store);
+		open_caches(store);
+		result = open_encoders(store);
+	}
+	if (result == 0) {
+		set_fixed_gauges(store);
+		result = recover(store);
+	}
+	if (result < 0)
+		return result;
 	room_update_gauges(store);
 	while (room_grow_step(store, ROOM_OLD))
 		;
 	store->gauges->recovery_ns = clock_ns() - begin_ns;
+	turn_begin(store);
+	return 0;
+}
+
+int store_open(struct store **ret, int image_fd)
+{
+	struct store *store;
+	int result = store_prepare(&store, image_fd);
+
+	if (result < 0)
+		return result;
+	result = store_recover(store);
+	if (result < 0) {
+		store_close(store);
+		return result;
+	}
 	*ret = store;
 	return 0;
 }
@@ -285,6 +353,9 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	atomic_store(&store->stopping, true);
+	pthread_mutex_lock(&store->growth.lock);
+	pthread_cond_broadcast(&store->turn);
+	pthread_mutex_unlock(&store->growth.lock);
 	workers_stop(store);
 	growth_stop(store);
 	if (store->io && store->worker) {
@@ -337,6 +408,18 @@ struct stats_io *store_io_stats(struct store_io *io)
 	return io->stats;
 }
 
+_Static_assert(STORE_REQUEST_BYTES == GRANULE_BYTES, "the region has a granule for each thread");
+
+void *store_request(struct store *store, unsigned index)
+{
+	return store->image.base + store->image.super->region[REGION_REQUESTS].offset + (uint64_t)index * STORE_REQUEST_BYTES;
+}
+
+uint64_t store_progress(struct store *store)
+{
+	return gauge_get(&store->staging.freed);
+}
+
 uint64_t store_dead_bytes(struct store *store)
 {
 	return gauge_get(&store->dead_bytes);
@@ -362,6 +445,7 @@ int store_set_codec(struct store *store, unsigned codec, int level)
 	if (result < 0)
 		return result;
 	atomic_store(&super->codec_level, codec_level_pack(codec, level));
+	store->encoders_codec_level = super->codec_level;
 	atomic_store(&store->gauges->fixed_bytes, fixed_bytes(store));
 	return 0;
 }
@@ -397,6 +481,7 @@ int store_set_frame(struct store *store, uint32_t frame_bytes)
 	if (result < 0)
 		return result;
 	atomic_store(&super->frame_bytes, frame_bytes);
+	store->encoders_frame_bytes = frame_bytes;
 	atomic_store(&store->gauges->fixed_bytes, fixed_bytes(store));
 	return 0;
 }

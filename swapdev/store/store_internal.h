@@ -37,8 +37,8 @@
 #define DIRECT_FRAME_BYTES (16 * KIB)
 /* A unit not written to for so long is closed. */
 #define SLOT_QUIET_NS (50 * UINT64_C(1000000))
-/* How long a write waits for a slot while none is freed at all, before it is refused. */
-#define WRITE_WAIT_NS (10 * UINT64_C(1000000000))
+/* How long a write waits for a slot while none is freed at all, before it is refused: beyond the server's watchdog. */
+#define WRITE_WAIT_NS (20 * UINT64_C(1000000000))
 /* How long it may wait for the janitor to win room from dead granules and holes. */
 #define PRESSURE_WAIT_NS (500 * UINT64_C(1000000))
 /* How long for a slot when closing found no room: the janitor may have to slide much of the arena. */
@@ -187,6 +187,10 @@ struct store {
 	_Atomic bool starved; /* the last close found no room */
 	_Atomic bool compact; /* control thread: the janitor goes as far as it gets */
 	_Atomic bool stopping;
+	_Atomic bool recovered; /* growth.lock and turn: threads that were started before wait for it */
+	pthread_cond_t turn;
+	uint64_t encoders_codec_level; /* what the contexts were made for */
+	uint32_t encoders_frame_bytes;
 	bool started; /* threads run */
 	unsigned workers_started;
 	bool growth_started;
@@ -421,6 +425,9 @@ void cond_init(pthread_cond_t *cond);
 
 int workers_start(struct store *store);
 void workers_stop(struct store *store);
+
+/* What a thread that was started before the recovery does first. False: there will be no turn. */
+bool store_await_turn(struct store *store);
 
 /* ---- recover.c ---- */
 

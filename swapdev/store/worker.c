@@ -71,6 +71,8 @@ static void *worker_main(void *argument)
 	struct worker *worker = argument;
 	struct store *store = worker->store;
 
+	if (!store_await_turn(store))
+		return NULL;
 	worker->cpu_base_ns = stats_load(&worker->stats->cpu_ns);
 	while (!atomic_load(&store->stopping)) {
 		bool starved = atomic_load(&store->starved);
