@@ -39,7 +39,7 @@ struct request {
 
 struct device;
 
-/* device is a view of an opened store; it starts nothing. Returns 0 or -ENOMEM. */
+/* device is a view of a store, which need not be recovered yet; it starts nothing. Returns 0 or -ENOMEM. */
 int device_create(struct device **ret, struct store *store);
 void device_destroy(struct device *device); /* NULL is fine */
 
@@ -53,5 +53,21 @@ unsigned device_io_threads(const struct device *device);
  * Ranges are checked here: misaligned to 4 KiB, empty, or beyond the end is -EINVAL.
  */
 void device_submit(struct device *device, unsigned thread, struct request *request);
+
+/*
+ * When the store is recovered, once, before the first request. reaped_ns: clock_ns() when the predecessor was seen to
+ * have ended, 0: there was none. crashed: it died of itself or hung, so what it had in execution is suspect: a request
+ * in execution at two crashes in a row is answered EIO when it comes again.
+ */
+void device_open(struct device *device, uint64_t reaped_ns, bool crashed);
+
+/* A request came that the predecessor had been given already. Any thread. */
+void device_count_requeued(struct device *device);
+
+/*
+ * For how long a request has been in execution while nothing at all moved: no answer, no room made for a write. For a
+ * watchdog: one thread, every second or so.
+ */
+uint64_t device_stalled_ns(struct device *device);
 
 #endif

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define STATS_MAGIC UINT64_C(0x7461747370776f66) /* "fowpstat" */
-#define STATS_VERSION 1
+#define STATS_VERSION 2
 #define STATS_THREADS_MAX 64
 
 enum stats_kind {
@@ -103,6 +103,18 @@ struct stats_gauges {
 	_Atomic uint64_t recovery_ns;	/* of the last start */
 };
 
+/* Servers that took over from one that died or was replaced. Written by the one that serves. */
+struct stats_takeovers {
+	_Atomic uint64_t count;
+	_Atomic uint64_t requeued;	  /* requests that came a second time */
+	_Atomic uint64_t blamed;	  /* of those, answered EIO: in execution at two crashes in a row */
+	_Atomic uint64_t last_recover_ns; /* rebuilding the store's tables */
+	_Atomic uint64_t last_open_ns;	  /* from then until the kernel sent requests again */
+	_Atomic uint64_t last_outage_ns;  /* from reaping the predecessor to the first answer */
+	_Atomic uint64_t worst_outage_ns;
+	_Atomic uint64_t reaped_ns;	  /* CLOCK_MONOTONIC; 0 once a first answer was given */
+};
+
 struct stats_page {
 	uint64_t magic;
 	uint32_t version;
@@ -114,6 +126,7 @@ struct stats_page {
 	uint32_t worker_offset;
 	uint32_t reserved;
 	uint64_t started_ns; /* CLOCK_MONOTONIC of the first server's start */
+	struct stats_takeovers takeovers __attribute__((aligned(CACHE_LINE_BYTES)));
 	struct stats_gauges gauges __attribute__((aligned(CACHE_LINE_BYTES)));
 };
 

@@ -3,6 +3,7 @@
 #include "device.h"
 
 #include "clock.h"
+#include "inflight.h"
 #include "split.h"
 #include "stats.h"
 #include "store.h"
@@ -10,14 +11,23 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct device {
 	uint64_t size_bytes;
 	uint32_t unit_bytes;
 	unsigned io_threads;
+	struct store *store;
 	struct store_io *io[STORE_THREADS_MAX]; /* each used by one I/O thread */
+	struct inflight *inflight[STORE_THREADS_MAX];
+	struct stats_takeovers *takeovers;
+	bool has_suspects;
+	uint64_t moved; /* answers and room made, when the watchdog last saw them move */
+	uint64_t moved_ns;
 };
+
+_Static_assert(sizeof(struct inflight) <= STORE_REQUEST_BYTES, "notes fit into the image");
 
 int device_create(struct device **ret, struct store *store)
 {
@@ -30,8 +40,11 @@ int device_create(struct device **ret, struct store *store)
 	device->size_bytes = config.size_bytes;
 	device->unit_bytes = config.unit_bytes;
 	device->io_threads = config.io_threads;
-	for (unsigned i = 0; i < config.io_threads; i++)
+	device->store = store;
+	for (unsigned i = 0; i < config.io_threads; i++) {
 		device->io[i] = store_io(store, i);
+		device->inflight[i] = store_request(store, i);
+	}
 	*ret = device;
 	return 0;
 }
@@ -125,16 +138,90 @@ static void count_request(struct store_io *io, const struct request *request, in
 		now_ns > request->received_ns ? now_ns - request->received_ns : 0, error);
 }
 
+void device_open(struct device *device, uint64_t reaped_ns, bool crashed)
+{
+	uint64_t now_ns = clock_ns();
+
+	for (unsigned i = 0; i < device->io_threads; i++)
+		device->has_suspects |= inflight_take_over(device->inflight[i], crashed, now_ns);
+	device->takeovers = &store_stats(device->store)->takeovers;
+	atomic_store(&device->takeovers->reaped_ns, reaped_ns);
+	if (reaped_ns)
+		atomic_fetch_add(&device->takeovers->count, 1);
+	device->moved_ns = now_ns;
+}
+
+void device_count_requeued(struct device *device)
+{
+	atomic_fetch_add_explicit(&device->takeovers->requeued, 1, memory_order_relaxed);
+}
+
+uint64_t device_stalled_ns(struct device *device)
+{
+	uint64_t now_ns = clock_ns(), moved = store_progress(device->store);
+	bool running = false;
+
+	for (unsigned i = 0; i < device->io_threads; i++) {
+		moved += atomic_load_explicit(&device->inflight[i]->answered, memory_order_relaxed);
+		running |= atomic_load_explicit(&device->inflight[i]->running_since_ns, memory_order_relaxed) != 0;
+	}
+	if (moved != device->moved || !running)
+		device->moved_ns = now_ns;
+	device->moved = moved;
+	return now_ns - device->moved_ns;
+}
+
+/* Crashes that a request has been through. */
+static uint32_t find_crashes(struct device *device, const struct inflight_range *range, uint64_t now_ns)
+{
+	uint32_t crashes = 0;
+
+	for (unsigned i = 0; i < device->io_threads && !crashes && device->has_suspects; i++)
+		crashes = inflight_find(device->inflight[i], range, now_ns);
+	return crashes;
+}
+
+/* The first answer after a take-over ends the outage. */
+static void count_outage(struct stats_takeovers *takeovers)
+{
+	uint64_t reaped_ns, outage_ns;
+
+	if (!atomic_load_explicit(&takeovers->reaped_ns, memory_order_relaxed))
+		return;
+	reaped_ns = atomic_exchange(&takeovers->reaped_ns, 0);
+	if (!reaped_ns)
+		return;
+	outage_ns = clock_ns() - reaped_ns;
+	atomic_store(&takeovers->last_outage_ns, outage_ns);
+	if (outage_ns > atomic_load(&takeovers->worst_outage_ns))
+		atomic_store(&takeovers->worst_outage_ns, outage_ns);
+}
+
+static int run_request(struct device *device, struct store_io *io, const struct request *request, uint32_t crashes)
+{
+	if (crashes >= INFLIGHT_CRASHES_MAX) {
+		atomic_fetch_add(&device->takeovers->blamed, 1);
+		return -EIO;
+	}
+	/* Nothing to flush: an acknowledged write is in the image, and the image is memory. */
+	return request->op == REQUEST_FLUSH ? 0 : run_pieces(device, io, request);
+}
+
 void device_submit(struct device *device, unsigned thread, struct request *request)
 {
-	struct store_io *io;
-	int error = 0;
+	const struct inflight_range range = {
+		.offset_bytes = request->offset_bytes, .length_bytes = request->length_bytes, .op = request->op};
+	struct inflight *inflight = device->inflight[thread];
+	struct store_io *io = device->io[thread];
+	uint32_t crashes;
+	int error;
 
 	assert(thread < device->io_threads);
-	io = device->io[thread];
-	/* Nothing to flush: an acknowledged write is in the image, and the image is memory. */
-	if (request->op != REQUEST_FLUSH)
-		error = run_pieces(device, io, request);
+	crashes = find_crashes(device, &range, request->received_ns);
+	inflight_begin(inflight, &range, crashes, request->received_ns);
+	error = run_request(device, io, request, crashes);
 	count_request(io, request, error);
 	request->complete(request, error);
+	inflight_end(inflight);
+	count_outage(device->takeovers);
 }

@@ -247,6 +247,7 @@ static void subject_open(struct subject *subject)
 
 	CHECK(error == 0, "store_open: %s", strerror(-error));
 	CHECK(device_create(&subject->device, subject->store) == 0, "device_create");
+	device_open(subject->device, 0, false);
 }
 
 static void subject_close(struct subject *subject)

@@ -135,6 +135,7 @@ static void fixture_init(struct fixture *fixture, uint64_t size, uint32_t unit, 
 {
 	fixture->store = fake_store_create(size, unit, io_threads, with_memory);
 	assert_int_equal(device_create(&fixture->device, fixture->store), 0);
+	device_open(fixture->device, 0, false);
 }
 
 static void fixture_deinit(struct fixture *fixture)
@@ -423,6 +424,104 @@ static void test_random_requests_against_an_array(void **state)
 	free(model);
 }
 
+/* A process dies when it comes to its answer: what it noted stays, and a new device is made over the same store. */
+static jmp_buf death;
+
+static void die(struct request *request, int error)
+{
+	(void)request;
+	(void)error;
+	longjmp(death, 1);
+}
+
+static void die_in(struct fixture *fixture, unsigned thread, uint64_t granule, bool crashed)
+{
+	static uint8_t data[GRANULE_BYTES];
+	struct request request = {
+		.op = REQUEST_WRITE,
+		.offset_bytes = granule * GRANULE_BYTES,
+		.length_bytes = GRANULE_BYTES,
+		.data = data,
+		.received_ns = clock_ns(),
+		.complete = die,
+	};
+
+	if (setjmp(death) == 0)
+		device_submit(fixture->device, thread, &request);
+	device_destroy(fixture->device);
+	assert_int_equal(device_create(&fixture->device, fixture->store), 0);
+	device_open(fixture->device, clock_ns(), crashed);
+}
+
+static int write_granule(struct fixture *fixture, unsigned thread, uint64_t granule)
+{
+	static uint8_t data[GRANULE_BYTES];
+
+	return submit(fixture->device, thread, REQUEST_WRITE, granule * GRANULE_BYTES, GRANULE_BYTES, data);
+}
+
+static void test_two_crashes_in_a_row_are_answered_with_an_error(void **state)
+{
+	struct fixture fixture;
+	const struct stats_takeovers *takeovers;
+
+	(void)state;
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 2, true);
+	takeovers = &store_stats(fixture.store)->takeovers;
+	die_in(&fixture, 0, 5, true);
+	die_in(&fixture, 1, 5, true); /* it came again, to another thread */
+	assert_int_equal(write_granule(&fixture, 0, 6), 0);
+	assert_int_equal(write_granule(&fixture, 0, 5), -EIO);
+	assert_int_equal(takeovers->blamed, 1);
+	assert_int_equal(write_granule(&fixture, 0, 5), 0); /* a later one of the same range is another request */
+	assert_int_equal(takeovers->count, 2);
+	fixture_deinit(&fixture);
+}
+
+static void test_death_during_recovery_keeps_the_count(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 2, true);
+	die_in(&fixture, 0, 5, true);
+	device_open(fixture.device, clock_ns(), true); /* a successor that died before its first request */
+	die_in(&fixture, 0, 5, true);
+	assert_int_equal(write_granule(&fixture, 0, 5), -EIO);
+	fixture_deinit(&fixture);
+}
+
+static void test_killed_from_outside_blames_nobody(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 2, true);
+	for (unsigned i = 0; i < 5; i++)
+		die_in(&fixture, 0, 5, false);
+	die_in(&fixture, 0, 5, true);
+	assert_int_equal(write_granule(&fixture, 0, 5), 0);
+	assert_int_equal(store_stats(fixture.store)->takeovers.blamed, 0);
+	fixture_deinit(&fixture);
+}
+
+static void test_outage_ends_with_the_first_answer(void **state)
+{
+	struct fixture fixture;
+	const struct stats_takeovers *takeovers;
+
+	(void)state;
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 1, true);
+	takeovers = &store_stats(fixture.store)->takeovers;
+	assert_int_equal(write_granule(&fixture, 0, 1), 0);
+	assert_int_equal(takeovers->last_outage_ns, 0);
+	device_open(fixture.device, clock_ns() - 7000000, false);
+	assert_int_equal(write_granule(&fixture, 0, 1), 0);
+	assert_true(takeovers->last_outage_ns >= 7000000);
+	assert_int_equal(takeovers->worst_outage_ns, takeovers->last_outage_ns);
+	fixture_deinit(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -437,6 +536,10 @@ int main(void)
 		cmocka_unit_test(test_request_is_counted_once_whole),
 		cmocka_unit_test(test_latency_runs_from_the_reception),
 		cmocka_unit_test(test_random_requests_against_an_array),
+		cmocka_unit_test(test_two_crashes_in_a_row_are_answered_with_an_error),
+		cmocka_unit_test(test_death_during_recovery_keeps_the_count),
+		cmocka_unit_test(test_killed_from_outside_blames_nobody),
+		cmocka_unit_test(test_outage_ends_with_the_first_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

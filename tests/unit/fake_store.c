@@ -21,6 +21,7 @@ struct store {
 	struct store_config config;
 	struct stats_page *stats;
 	struct store_io io[STORE_THREADS_MAX];
+	uint64_t request[STORE_THREADS_MAX][STORE_REQUEST_BYTES / sizeof(uint64_t)];
 	uint8_t *memory;
 	pthread_mutex_t lock; /* of all below */
 	size_t call_count;
@@ -178,4 +179,15 @@ struct store_io *store_io(struct store *store, unsigned index)
 struct stats_io *store_io_stats(struct store_io *io)
 {
 	return io->stats;
+}
+
+void *store_request(struct store *store, unsigned index)
+{
+	return store->request[index];
+}
+
+uint64_t store_progress(struct store *store)
+{
+	(void)store;
+	return 0;
 }

@@ -50,6 +50,7 @@ static void fixture_open(struct fixture *fixture)
 {
 	assert_int_equal(store_open(&fixture->store, fixture->image_fd), 0);
 	assert_int_equal(device_create(&fixture->device, fixture->store), 0);
+	device_open(fixture->device, 0, false);
 }
 
 static void fixture_close(struct fixture *fixture)

@@ -40,6 +40,7 @@ static int setup(void **state)
 
 	fixture.store = fake_store_create(SIZE_BYTES, UNIT_BYTES, IO_THREADS, true);
 	assert_int_equal(device_create(&fixture.device, fixture.store), 0);
+	device_open(fixture.device, 0, false);
 	fixture.model = calloc(1, SIZE_BYTES);
 	assert_non_null(fixture.model);
 	*state = &fixture;
