@@ -27,6 +27,7 @@ struct client {
 	int fd; /* -1: free */
 	uint64_t heard_ns;
 	bool compacting; /* waits for the compaction's end */
+	bool upgrading;  /* waits for this server's end, or for a no */
 };
 
 struct control_server {
@@ -97,6 +98,7 @@ static void do_info(struct control_server *server, struct client *client)
 	info->level = config.level;
 	info->daemon_cpu_ns = usage_cpu_ns(getpid()) + usage_cpu_ns(info->keeper_pid);
 	info->resident_bytes = usage_resident_bytes(info->keeper_pid, server->config.image_fd);
+	info->standby_bytes = info->standby_pid ? usage_own_bytes(info->standby_pid) : 0;
 	image_fd = imagefile_reopen_readonly(server->config.image_fd);
 	if (image_fd < 0)
 		say(&reply, image_fd, "cannot open the image for reading: %s", strerror(-image_fd));
@@ -148,6 +150,8 @@ static void do_set(struct control_server *server, const struct control_request *
 			error = set_frame(server, request, &reply);
 		if (error == 0 && (request->set_mask & CONTROL_SET_LIMIT))
 			set_limit(server, request, &reply);
+		if (request->set_mask & (CONTROL_SET_CODEC | CONTROL_SET_FRAME))
+			server->config.changed(server->config.arg);
 	}
 	answer(client, &reply, -1);
 }
@@ -171,6 +175,22 @@ static void do_stop(struct control_server *server, struct client *client)
 
 	reply.error = server->config.stop(server->config.arg, reply.message, sizeof(reply.message));
 	answer(client, &reply, -1);
+}
+
+static void do_upgrade(struct control_server *server, const struct control_request *request, struct client *client)
+{
+	struct control_reply reply = {0};
+
+	if (memchr(request->path, '\0', sizeof(request->path)) == NULL || request->path[0] != '/') {
+		say(&reply, -EINVAL, "the new binary is to be named by its whole path");
+		answer(client, &reply, -1);
+		return;
+	}
+	reply.error = server->config.upgrade(server->config.arg, request->path, reply.message, sizeof(reply.message));
+	if (reply.error < 0)
+		answer(client, &reply, -1);
+	else
+		client->upgrading = true;
 }
 
 static void refuse(struct client *client, int error, const char *why)
@@ -198,7 +218,7 @@ static void serve_client(struct control_server *server, struct client *client)
 	client->heard_ns = clock_ns();
 	if (got != (ssize_t)sizeof(request) || request.version != CONTROL_VERSION)
 		refuse(client, -EPROTO, "program and daemon are of different versions: restart the device");
-	else if (client->compacting)
+	else if (client->compacting || client->upgrading)
 		refuse(client, -EPROTO, "one request at a time");
 	else if (request.op == CONTROL_INFO)
 		do_info(server, client);
@@ -208,6 +228,8 @@ static void serve_client(struct control_server *server, struct client *client)
 		do_compact(server, &request, client);
 	else if (request.op == CONTROL_STOP)
 		do_stop(server, client);
+	else if (request.op == CONTROL_UPGRADE)
+		do_upgrade(server, &request, client);
 	else
 		refuse(client, -EINVAL, "this daemon does not know such a request");
 }
@@ -266,7 +288,7 @@ static struct client *find_place(struct control_server *server)
 		client = &server->client[i];
 		if (client->fd < 0)
 			return client;
-		if (!client->compacting && (!oldest || client->heard_ns < oldest->heard_ns))
+		if (!client->compacting && !client->upgrading && (!oldest || client->heard_ns < oldest->heard_ns))
 			oldest = client;
 	}
 	if (oldest)
@@ -355,6 +377,26 @@ void control_server_destroy(struct control_server *server)
 void control_server_set_node(struct control_server *server, const char *node)
 {
 	snprintf(server->config.info.node, sizeof(server->config.info.node), "%s", node);
+}
+
+void control_server_set_standby(struct control_server *server, int pid)
+{
+	server->config.info.standby_pid = pid;
+}
+
+void control_server_not_upgraded(struct control_server *server, const char *why)
+{
+	struct control_reply reply = {0};
+
+	say(&reply, -ECANCELED, "%s", why);
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &server->client[i];
+
+		if (client->fd < 0 || !client->upgrading)
+			continue;
+		client->upgrading = false;
+		answer(client, &reply, -1);
+	}
 }
 
 bool control_server_is_compacting(struct control_server *server)

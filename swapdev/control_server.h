@@ -19,6 +19,10 @@ struct control_server_config {
 	struct store *store;
 	/* Asks to stop. Returns 0, or -errno with a line in message. */
 	int (*stop)(void *arg, char *message, size_t message_bytes);
+	/* Asks for a server of another binary; the answer comes by control_server_not_upgraded(), or this process ends. */
+	int (*upgrade)(void *arg, const char *path, char *message, size_t message_bytes);
+	/* Codec or frame are others now. */
+	void (*changed)(void *arg);
 	void *arg;
 	/* What never changes of the information; the node is set later. */
 	struct control_info info;
@@ -31,6 +35,10 @@ int control_server_create(struct control_server **ret, const struct control_serv
 void control_server_destroy(struct control_server *server);
 
 void control_server_set_node(struct control_server *server, const char *node);
+/* 0: there is none. */
+void control_server_set_standby(struct control_server *server, int pid);
+/* Whoever asked for an upgrade is told why it failed. */
+void control_server_not_upgraded(struct control_server *server, const char *why);
 bool control_server_is_compacting(struct control_server *server);
 
 int control_server_fd(const struct control_server *server);

@@ -15,13 +15,18 @@
 
 _Static_assert(sizeof(struct link_message) == 256, "one small packet");
 
+int link_send_message(int fd, const struct link_message *message)
+{
+	return send(fd, message, sizeof(*message), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
 int link_send(int fd, enum link_kind kind, int exit_code, const char *text)
 {
 	struct link_message message = {.kind = kind, .exit_code = exit_code};
 
 	if (text)
 		snprintf(message.text, sizeof(message.text), "%s", text);
-	return send(fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return link_send_message(fd, &message);
 }
 
 int link_receive(int fd, struct link_message *ret)

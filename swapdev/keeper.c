@@ -2,13 +2,17 @@
 /*
  * The keeper's states:
  *
- *   STARTING --ready--> ATTACHING --node--> RUNNING --stop--> STOPPING
- *      |                    |                  |  <--refused--'   |
- *      '-- failed, timeout--'-----> KILLED ----'-- server dead ---'
- *                                     |                           |   KILLED: once a second, in case it hangs
- *                                     '-------> LEAVING <---------'   server reaped; detach, once a second
- *                                                  |                  until nobody holds the device
- *                                                 GONE
+ *   STARTING --serving--> ATTACHING --node--> PAIRING --standby ready--> RUNNING --stop--> STOPPING
+ *      |                      |                  |                      |  ^  <--refused--'   |
+ *      |                      |                  |         server dead  v  |  serving         |
+ *      |                      |                  |                     TAKING                 |
+ *      '-- failed, timeout ---'------------------'-- no successor ------'                     |
+ *                             |                                                               |
+ *                           KILLED --- server reaped; detach, once a second ------------> LEAVING --> GONE
+ *
+ * PAIRING is passed over where a server cannot be replaced. STOPPING ends in LEAVING when the server is reaped. KILLED:
+ * once a second the device's I/O is made to fail, in case the server hangs in it; LEAVING lasts until nobody holds
+ * the device.
  *
  * One thread, one poll; it allocates nothing once it is RUNNING, and waits for nothing without a bound.
  */
@@ -29,30 +33,18 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS UINT64_C(1000000000)
-#define START_WAIT_NS (40 * SECOND_NS)
-#define ATTACH_WAIT_NS (15 * SECOND_NS)
-#define STOP_WAIT_NS (10 * SECOND_NS)
-#define KILL_WAIT_NS (5 * SECOND_NS)
-#define RETRY_NS SECOND_NS
-#define NO_DEADLINE UINT64_MAX
-
 /* ---- changes of state ---- */
-
-static void enter(struct keeper *keeper, enum keeper_state state, uint64_t wait_ns)
-{
-	keeper->state = state;
-	keeper->deadline_ns = wait_ns == NO_DEADLINE ? NO_DEADLINE : clock_ns() + wait_ns;
-}
 
 /* Ends the server; the rest follows when it is reaped. */
 static void kill_server(struct keeper *keeper)
 {
-	if (keeper->server > 0)
-		kill(keeper->server, SIGKILL);
-	enter(keeper, KILLED, KILL_WAIT_NS);
+	keeper->ended = true;
+	if (keeper->server.pid > 0)
+		kill(keeper->server.pid, SIGKILL);
+	keeper_enter(keeper, KILLED, KILL_WAIT_NS);
 }
 
 static void give_up(struct keeper *keeper, int exit_code, const char *why)
@@ -69,34 +61,52 @@ static void free_killed(struct keeper *keeper)
 			"the server is killed but does not end: making its I/O fail; if it stays, restart the machine");
 	keeper->told_stuck = true;
 	keeper->options->transport->fail_io(keeper->transport);
-	enter(keeper, KILLED, RETRY_NS);
+	keeper_enter(keeper, KILLED, RETRY_NS);
 }
 
-static void on_ready(struct keeper *keeper)
-{
-	if (keeper_start_helper(keeper))
-		enter(keeper, ATTACHING, ATTACH_WAIT_NS);
-	else
-		kill_server(keeper);
-}
-
-static void on_attached(struct keeper *keeper, const struct attach_result *result)
+/* From here on whoever started the daemon has what it waited for. */
+static void announce(struct keeper *keeper)
 {
 	char line[80];
 
-	snprintf(keeper->node, sizeof(keeper->node), "%s", result->node);
-	link_send(keeper->link_fd, LINK_ATTACHED, 0, keeper->node);
-	if (!(keeper->report.unsafe & CONTROL_UNSAFE_MLOCK) && resident_lock_all() < 0) {
-		give_up(keeper, DAEMON_FAILED, "cannot lock the keeper's memory");
-		return;
-	}
-	resident_hide();
 	log_info("device %s is %s, ready after %" PRIu64 " ms", keeper->options->name, keeper->node,
 		(clock_ns() - keeper->started_ns) / 1000000);
 	snprintf(line, sizeof(line), "ready %s\n", keeper->node);
 	keeper_tell_ready(keeper, line);
 	daemon_leave_caller(keeper->options);
-	enter(keeper, RUNNING, NO_DEADLINE);
+	keeper_enter(keeper, RUNNING, NO_DEADLINE);
+}
+
+/* A server can be replaced if the transport lets it, and if what it leaves stays in memory. */
+static bool can_take_over(struct keeper *keeper)
+{
+	char problem[200] = "the image of a dead server could be swapped out (no noswap tmpfs: Linux 6.4 has it)";
+
+	if (keeper->options->no_standby)
+		return false;
+	if (!(keeper->report.unsafe & CONTROL_UNSAFE_IMAGE_SWAPPABLE) &&
+		keeper->options->transport->can_take_over(keeper->transport, problem, sizeof(problem)))
+		return true;
+	log_warning("device %s: if its server dies, its I/O fails: %s", keeper->options->name, problem);
+	return false;
+}
+
+static void on_attached(struct keeper *keeper, const struct attach_result *result)
+{
+	snprintf(keeper->node, sizeof(keeper->node), "%s", result->node);
+	link_send(keeper->server.link_fd, LINK_ATTACHED, 0, keeper->node);
+	if (!(keeper->report.unsafe & CONTROL_UNSAFE_MLOCK) && resident_lock_all() < 0) {
+		give_up(keeper, DAEMON_FAILED, "cannot lock the keeper's memory");
+		return;
+	}
+	resident_hide();
+	keeper->can_take_over = can_take_over(keeper);
+	if (!keeper->can_take_over) {
+		announce(keeper);
+		return;
+	}
+	keeper_enter(keeper, PAIRING, START_WAIT_NS);
+	keeper->standby_ns = 0;
 }
 
 static void on_helper_result(struct keeper *keeper)
@@ -119,43 +129,92 @@ static void on_helper_result(struct keeper *keeper)
 		on_attached(keeper, &result);
 }
 
-static void on_message(struct keeper *keeper, const struct link_message *message)
-{
-	if (message->kind == LINK_READY && keeper->state == STARTING && keeper->exit_code == DAEMON_DONE) {
-		on_ready(keeper);
-	} else if (message->kind == LINK_FAILED) {
-		keeper_fail(keeper, message->exit_code, message->text); /* the server has logged it */
-	} else if (message->kind == LINK_REFUSED && keeper->state == STOPPING) {
-		log_warning("not stopping: %s", message->text);
-		enter(keeper, RUNNING, NO_DEADLINE);
-	} else if (message->kind == LINK_STOPPING && keeper->state != KILLED) {
-		enter(keeper, STOPPING, STOP_WAIT_NS);
-	}
-}
-
-/* All there is. That the server is gone comes as SIGCHLD, too, and is dealt with there. */
-static void on_link(struct keeper *keeper)
-{
-	struct link_message message;
-	int error = 0;
-
-	while (keeper->link_fd >= 0 && (error = link_receive(keeper->link_fd, &message)) == 0)
-		on_message(keeper, &message);
-	if (keeper->link_fd >= 0 && error != -EAGAIN) {
-		close(keeper->link_fd);
-		keeper->link_fd = -1;
-	}
-}
-
 static void on_stop_signal(struct keeper *keeper)
 {
+	keeper->stop_wanted = keeper->state == TAKING;
 	if (keeper->state == RUNNING) {
-		if (link_send(keeper->link_fd, LINK_STOP, 0, NULL) == 0)
-			enter(keeper, STOPPING, STOP_WAIT_NS);
-	} else if (keeper->state == STARTING || keeper->state == ATTACHING) {
+		if (link_send(keeper->server.link_fd, LINK_STOP, 0, NULL) == 0)
+			keeper_enter(keeper, STOPPING, STOP_WAIT_NS);
+	} else if (keeper->state == STARTING || keeper->state == ATTACHING || keeper->state == PAIRING) {
 		give_up(keeper, DAEMON_FAILED, "ended by a signal before it was ready");
 	} else if (keeper->state == LEAVING) {
 		keeper->deadline_ns = clock_ns();
+	}
+}
+
+static void on_serving(struct keeper *keeper)
+{
+	keeper->alive_ns = clock_ns();
+	keeper->fruitless = 0;
+	if (keeper->state == STARTING && keeper->exit_code == DAEMON_DONE) {
+		if (keeper_start_helper(keeper))
+			keeper_enter(keeper, ATTACHING, ATTACH_WAIT_NS);
+		else
+			kill_server(keeper);
+	} else if (keeper->state == TAKING) {
+		log_info("device %s: another server has taken over, %" PRIu64 " ms after its predecessor's end",
+			keeper->options->name, (keeper->alive_ns - keeper->reaped_ns) / 1000000);
+		keeper->standby_ns = 0;
+		keeper_enter(keeper, RUNNING, NO_DEADLINE);
+		if (keeper->stop_wanted)
+			on_stop_signal(keeper);
+	}
+}
+
+static void on_server_ready(struct keeper *keeper)
+{
+	keeper->server.ready = true;
+	if (keeper->state == STARTING || keeper->state == TAKING)
+		keeper_go(keeper, keeper->crashed);
+}
+
+static void on_server_message(struct keeper *keeper, const struct link_message *message)
+{
+	if (message->kind == LINK_ALIVE) {
+		keeper->alive_ns = clock_ns();
+	} else if (message->kind == LINK_READY) {
+		on_server_ready(keeper);
+	} else if (message->kind == LINK_SERVING) {
+		on_serving(keeper);
+	} else if (message->kind == LINK_FAILED && keeper->state != TAKING) {
+		keeper_fail(keeper, message->exit_code, message->text); /* the server has logged it */
+	} else if (message->kind == LINK_ENDED) {
+		keeper->ended = true;
+	} else if (message->kind == LINK_REFUSED && keeper->state == STOPPING) {
+		log_warning("not stopping: %s", message->text);
+		keeper_enter(keeper, RUNNING, NO_DEADLINE);
+	} else if (message->kind == LINK_STOPPING && keeper->state != KILLED) {
+		keeper_enter(keeper, STOPPING, STOP_WAIT_NS);
+	} else if (message->kind == LINK_UPGRADE && keeper->state == RUNNING) {
+		keeper_upgrade(keeper, message->text);
+	} else if (message->kind == LINK_CHANGED && keeper->state == RUNNING) {
+		keeper_renew_standby(keeper);
+	}
+}
+
+static void on_standby_message(struct keeper *keeper, const struct link_message *message)
+{
+	if (message->kind == LINK_FAILED) {
+		keeper_standby_failed(keeper, message->text);
+	} else if (message->kind == LINK_READY) {
+		keeper_standby_ready(keeper);
+		if (keeper->state == PAIRING)
+			announce(keeper);
+	}
+}
+
+/* All there is. That a server is gone comes as SIGCHLD, too, and is dealt with there. */
+static void on_link(struct keeper *keeper, struct child *child, void (*on_message)(struct keeper *, const struct link_message *))
+{
+	struct link_message message;
+	int fd = child->link_fd, error = 0;
+
+	/* What a message leads to may end this child or make it another one. */
+	while (fd >= 0 && child->link_fd == fd && (error = link_receive(fd, &message)) == 0)
+		on_message(keeper, &message);
+	if (fd >= 0 && child->link_fd == fd && error != -EAGAIN) {
+		close(fd);
+		child->link_fd = -1;
 	}
 }
 
@@ -165,12 +224,34 @@ static void on_deadline(struct keeper *keeper)
 		give_up(keeper, DAEMON_FAILED, "the server was not ready in 40 s");
 	else if (keeper->state == ATTACHING)
 		give_up(keeper, DAEMON_FAILED, "the device could not be set up in 15 s");
+	else if (keeper->state == PAIRING)
+		give_up(keeper, DAEMON_FAILED, "no standby server was ready in 40 s");
+	else if (keeper->state == TAKING)
+		give_up(keeper, DAEMON_FAILED, "no other server took over in 40 s");
 	else if (keeper->state == STOPPING && keeper->node[0] && swaps_has_node(keeper->node))
-		enter(keeper, RUNNING, NO_DEADLINE); /* never that way */
+		keeper_enter(keeper, RUNNING, NO_DEADLINE); /* never that way */
 	else if (keeper->state == STOPPING)
 		give_up(keeper, DAEMON_FAILED, "the server did not stop in 10 s: killed");
 	else if (keeper->state == KILLED)
 		free_killed(keeper);
+}
+
+static bool is_watched(const struct keeper *keeper)
+{
+	return keeper->can_take_over && !keeper->blame && keeper->server.pid > 0 &&
+	       (keeper->state == RUNNING || (keeper->state == TAKING && keeper->server.ready));
+}
+
+/* Nothing heard for too long: it is as good as dead, and what it had in execution is to blame. */
+static void watch(struct keeper *keeper)
+{
+	if (!is_watched(keeper) || clock_ns() - keeper->alive_ns < WATCHDOG_NS + RETRY_NS)
+		return;
+	log_error("device %s: its server has not moved for %d s: killed", keeper->options->name,
+		(int)(WATCHDOG_NS / SECOND_NS));
+	keeper->blame = true;
+	kill(keeper->server.pid, SIGKILL);
+	keeper_enter(keeper, keeper->state, KILL_WAIT_NS);
 }
 
 /* ---- taking down ---- */
@@ -191,27 +272,50 @@ static void leave(struct keeper *keeper)
 {
 	if (keeper->helper > 0)
 		kill(keeper->helper, SIGKILL);
+	child_retire(&keeper->standby);
+	keeper->standby_ns = keeper->standby_until_ns = NO_DEADLINE;
 	if (keeper->transport && keeper->options->transport->detach(keeper->transport) < 0) {
 		tell_busy(keeper);
-		enter(keeper, LEAVING, RETRY_NS);
+		keeper_enter(keeper, LEAVING, RETRY_NS);
 		return;
 	}
 	rundir_remove(&keeper->rundir);
-	enter(keeper, GONE, NO_DEADLINE);
+	keeper_enter(keeper, GONE, NO_DEADLINE);
+}
+
+static void describe_end(int status, char *line, size_t line_bytes)
+{
+	if (WIFSIGNALED(status))
+		snprintf(line, line_bytes, "the server was killed by signal %d (%s)", WTERMSIG(status),
+			strsignal(WTERMSIG(status)));
+	else
+		snprintf(line, line_bytes, "the server has ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* Killed from outside, by the OOM killer or for an upgrade, it is not to blame. */
+static bool has_crashed(const struct keeper *keeper, int status)
+{
+	return keeper->blame || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
 }
 
 static void on_server_end(struct keeper *keeper, int status)
 {
+	bool stopped = keeper->state == STOPPING && WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_DONE;
+	bool crashed = has_crashed(keeper, status);
 	char line[200];
 
-	on_link(keeper); /* its last words */
-	keeper->server = 0;
-	if (WIFSIGNALED(status))
-		snprintf(line, sizeof(line), "the server was killed by signal %d (%s)", WTERMSIG(status),
-			strsignal(WTERMSIG(status)));
-	else
-		snprintf(line, sizeof(line), "the server has ended with exit code %d", WEXITSTATUS(status));
-	if (keeper->state == STOPPING && WIFEXITED(status) && WEXITSTATUS(status) == DAEMON_DONE)
+	on_link(keeper, &keeper->server, on_server_message); /* its last words */
+	keeper->server.pid = 0;
+	keeper->blame = false;
+	describe_end(status, line, sizeof(line));
+	if (!stopped && (keeper->state == RUNNING || keeper->state == TAKING || keeper->state == STOPPING)) {
+		log_warning("device %s: %s", keeper->options->name, line);
+		keeper->stop_wanted |= keeper->state == STOPPING;
+		if (keeper_may_replace(keeper) && keeper_replace(keeper, crashed))
+			return;
+	}
+	child_close(&keeper->server);
+	if (stopped)
 		log_info("device %s is stopped", keeper->options->name);
 	else
 		keeper_log_and_fail(keeper, DAEMON_FAILED, line);
@@ -225,10 +329,18 @@ static void reap(struct keeper *keeper)
 	int status;
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		if (pid == keeper->helper)
+		char line[200];
+
+		describe_end(status, line, sizeof(line));
+		if (pid == keeper->helper) {
 			keeper->helper = 0;
-		else if (pid == keeper->server)
+		} else if (pid == keeper->server.pid) {
 			on_server_end(keeper, status);
+		} else if (pid == keeper->standby.pid) {
+			on_link(keeper, &keeper->standby, on_standby_message);
+			if (pid == keeper->standby.pid)
+				keeper_standby_failed(keeper, line);
+		}
 	}
 }
 
@@ -246,31 +358,57 @@ static void on_signals(struct keeper *keeper)
 
 /* ---- the loop ---- */
 
+static bool start_server(struct keeper *keeper)
+{
+	char line[120];
+	int error = keeper_start_child(keeper, &keeper->server, keeper->binary_fd);
+
+	if (error == 0)
+		return true;
+	snprintf(line, sizeof(line), "cannot start the server: %s", strerror(-error));
+	keeper_log_and_fail(keeper, DAEMON_FAILED, line);
+	return false;
+}
+
+static uint64_t sooner(uint64_t one_ns, uint64_t other_ns)
+{
+	return one_ns < other_ns ? one_ns : other_ns;
+}
+
 static int poll_timeout_ms(const struct keeper *keeper)
 {
-	uint64_t now_ns = clock_ns();
+	uint64_t now_ns = clock_ns(), until_ns = keeper->deadline_ns;
 
-	if (keeper->deadline_ns == NO_DEADLINE)
+	if (keeper->state == RUNNING || keeper->state == PAIRING)
+		until_ns = sooner(until_ns, sooner(keeper->standby_ns, keeper->standby_until_ns));
+	if (is_watched(keeper))
+		until_ns = sooner(until_ns, keeper->alive_ns + WATCHDOG_NS + RETRY_NS);
+	if (until_ns == NO_DEADLINE)
 		return -1;
-	return keeper->deadline_ns <= now_ns ? 0 : (int)((keeper->deadline_ns - now_ns) / 1000000 + 1);
+	return until_ns <= now_ns ? 0 : (int)((until_ns - now_ns) / 1000000 + 1);
 }
 
 static void run(struct keeper *keeper)
 {
 	while (keeper->state != GONE) {
 		struct pollfd fds[] = {
-			{.fd = keeper->link_fd, .events = POLLIN},
+			{.fd = keeper->server.link_fd, .events = POLLIN},
+			{.fd = keeper->standby.link_fd, .events = POLLIN},
 			{.fd = keeper->helper_fd, .events = POLLIN},
 			{.fd = keeper->signal_fd, .events = POLLIN},
 		};
 
 		poll(fds, sizeof(fds) / sizeof(fds[0]), poll_timeout_ms(keeper));
 		if (fds[0].revents)
-			on_link(keeper);
+			on_link(keeper, &keeper->server, on_server_message);
 		if (fds[1].revents)
-			on_helper_result(keeper);
+			on_link(keeper, &keeper->standby, on_standby_message);
 		if (fds[2].revents)
+			on_helper_result(keeper);
+		if (fds[3].revents)
 			on_signals(keeper);
+		keeper_tend_standby(keeper);
+		watch(keeper);
 		if (clock_ns() < keeper->deadline_ns || keeper->state == GONE)
 			continue;
 		if (keeper->state == LEAVING)
@@ -285,18 +423,25 @@ int keeper_main(const struct daemon_options *options)
 	struct keeper keeper = {
 		.options = options,
 		.image_fd = -1,
-		.link_fd = -1,
+		.state_fd = -1,
+		.binary_fd = -1,
+		.upgrade_fd = -1,
+		.server = {.link_fd = -1},
+		.standby = {.link_fd = -1},
 		.helper_fd = -1,
 		.signal_fd = -1,
 		.ready_fd = options->ready_fd,
 		.started_ns = clock_ns(),
+		.started_s = time(NULL),
 		.deadline_ns = NO_DEADLINE,
+		.standby_ns = NO_DEADLINE,
+		.standby_until_ns = NO_DEADLINE,
 	};
 
 	if (!keeper_prepare(&keeper) || !keeper_make_directory(&keeper))
 		return keeper.exit_code;
-	if (keeper_prepare_transport(&keeper) && keeper_start_server(&keeper))
-		enter(&keeper, STARTING, START_WAIT_NS);
+	if (keeper_prepare_transport(&keeper) && start_server(&keeper))
+		keeper_enter(&keeper, STARTING, START_WAIT_NS);
 	else
 		leave(&keeper);
 	run(&keeper);

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -137,6 +138,11 @@ bool keeper_prepare(struct keeper *keeper)
 	resident_prepare(&keeper->report, on_fuse);
 	if (on_fuse)
 		resident_warn_of_fuse_timeouts();
+	keeper->binary_fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	if (keeper->binary_fd < 0) {
+		fail_with_errno(keeper, "open the daemon's own binary");
+		return false;
+	}
 	return make_image(keeper) && check_safety(keeper) && make_signal_fd(keeper);
 }
 
@@ -152,6 +158,19 @@ bool keeper_make_directory(struct keeper *keeper)
 	return false;
 }
 
+/* Memory that servers map again after their exec. */
+static int make_state(struct keeper *keeper, size_t bytes)
+{
+	keeper->state_fd = memfd_create("folioswap-transport", MFD_CLOEXEC);
+	if (keeper->state_fd < 0 || ftruncate(keeper->state_fd, (off_t)bytes) < 0)
+		return -errno;
+	keeper->transport = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, keeper->state_fd, 0);
+	if (keeper->transport != MAP_FAILED)
+		return 0;
+	keeper->transport = NULL;
+	return -errno;
+}
+
 bool keeper_prepare_transport(struct keeper *keeper)
 {
 	const struct daemon_options *options = keeper->options;
@@ -164,9 +183,13 @@ bool keeper_prepare_transport(struct keeper *keeper)
 	};
 	char problem[200];
 
+	if (make_state(keeper, options->transport->state_bytes) < 0) {
+		fail_with_errno(keeper, "make shared memory");
+		return false;
+	}
 	snprintf(config.directory, sizeof(config.directory), "%s", keeper->rundir.path);
 	snprintf(config.fault, sizeof(config.fault), "%s", options->fault);
-	if (options->transport->prepare(&keeper->transport, &config, problem, sizeof(problem)) == 0)
+	if (options->transport->prepare(keeper->transport, &config, problem, sizeof(problem)) == 0)
 		return true;
 	keeper_log_and_fail(keeper, DAEMON_FAILED, problem);
 	return false;
@@ -174,54 +197,84 @@ bool keeper_prepare_transport(struct keeper *keeper)
 
 /* ---- children ---- */
 
-/* What belongs to the keeper alone; a copy of it in a child would outlive the keeper. */
+static void keep_over_exec(int fd)
+{
+	if (fd >= 0)
+		fcntl(fd, F_SETFD, 0);
+}
+
+/*
+ * In the child: whatever is not named in the start block closes itself. So nothing of the keeper's, such as what keeps
+ * the block device, outlives the keeper in a server.
+ */
+static _Noreturn void run_child(struct keeper *keeper, int link_fd, int binary_fd, pid_t keeper_pid)
+{
+	struct server_start start = {
+		.magic = SERVER_START_MAGIC,
+		.version = SERVER_START_VERSION,
+		.bytes = sizeof(start),
+		.unsafe = keeper->report.unsafe,
+		.image_fd = keeper->image_fd,
+		.listen_fd = keeper->rundir.listen_fd,
+		.link_fd = link_fd,
+		.state_fd = keeper->state_fd,
+		.transport_fd = keeper->options->transport->server_fd(keeper->transport),
+		.keeper_pid = keeper_pid,
+		.started_s = keeper->started_s,
+		.options = *keeper->options,
+	};
+	char number[16];
+	char *const arguments[] = {"folioswapd", "--serve-fd", number, NULL};
+	int fd;
+
+	snprintf(start.transport, sizeof(start.transport), "%s", keeper->options->transport->name);
+	snprintf(start.node, sizeof(start.node), "%s", keeper->node);
+	fd = server_start_write(&start);
+	if (fd < 0)
+		_exit(DAEMON_FAILED);
+	snprintf(number, sizeof(number), "%d", fd);
+	keep_over_exec(fd);
+	keep_over_exec(start.image_fd);
+	keep_over_exec(start.listen_fd);
+	keep_over_exec(start.link_fd);
+	keep_over_exec(start.state_fd);
+	keep_over_exec(start.transport_fd);
+	fexecve(binary_fd, arguments, environ);
+	link_send(link_fd, LINK_FAILED, DAEMON_FAILED, "the server's binary cannot be executed");
+	_exit(DAEMON_FAILED);
+}
+
+int keeper_start_child(struct keeper *keeper, struct child *child, int binary_fd)
+{
+	pid_t keeper_pid = getpid();
+	int pair[2], error = 0;
+
+	*child = (struct child){.link_fd = -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	child->pid = fork();
+	if (child->pid == 0)
+		run_child(keeper, pair[1], binary_fd, keeper_pid);
+	if (child->pid < 0) {
+		error = -errno;
+		close(pair[0]);
+		child->pid = 0;
+	} else {
+		child->link_fd = pair[0];
+	}
+	close(pair[1]);
+	return error;
+}
+
+/* What belongs to the keeper alone; a copy of it in the helper would outlive the keeper. */
 static void close_keepers(struct keeper *keeper)
 {
 	close(keeper->signal_fd);
 	close(keeper->rundir.pid_fd);
 	if (keeper->ready_fd >= 0)
 		close(keeper->ready_fd);
-	if (keeper->link_fd >= 0)
-		close(keeper->link_fd);
-}
-
-static _Noreturn void run_server(struct keeper *keeper, int link_fd, pid_t keeper_pid)
-{
-	struct server_start start = {
-		.options = keeper->options,
-		.transport = keeper->transport,
-		.unsafe = keeper->report.unsafe,
-		.image_fd = keeper->image_fd,
-		.listen_fd = keeper->rundir.listen_fd,
-		.link_fd = link_fd,
-		.keeper_pid = keeper_pid,
-	};
-
-	close_keepers(keeper);
-	exit(server_main(&start));
-}
-
-bool keeper_start_server(struct keeper *keeper)
-{
-	pid_t keeper_pid = getpid();
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
-		fail_with_errno(keeper, "make a socket pair");
-		return false;
-	}
-	keeper->link_fd = pair[0];
-	keeper->server = fork();
-	if (keeper->server == 0)
-		run_server(keeper, pair[1], keeper_pid);
-	if (keeper->server < 0)
-		fail_with_errno(keeper, "fork the server");
-	close(pair[1]);
-	if (keeper->server < 0) {
-		keeper->server = 0;
-		return false;
-	}
-	return true;
+	if (keeper->server.link_fd >= 0)
+		close(keeper->server.link_fd);
 }
 
 static _Noreturn void run_helper(struct keeper *keeper, int result_fd, pid_t keeper_pid)

@@ -4,6 +4,8 @@
 #include "keeper.h"
 #include "log.h"
 #include "options.h"
+#include "parse.h"
+#include "server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,6 +54,16 @@ static int refuse(const struct daemon_options *options, int exit_code, const cha
 	return exit_code;
 }
 
+/* What the keeper executes: "folioswapd --serve-fd N". */
+static int serve_fd(int argc, char **argv)
+{
+	long fd = -1;
+
+	if (argc != 3 || strcmp(argv[1], "--serve-fd") != 0 || parse_int(argv[2], 0, INT32_MAX, &fd) < 0)
+		return -1;
+	return (int)fd;
+}
+
 int main(int argc, char **argv)
 {
 	struct daemon_options options;
@@ -59,6 +71,8 @@ int main(int argc, char **argv)
 	char problem[400] = "";
 
 	log_init("folioswapd");
+	if (serve_fd(argc, argv) >= 0)
+		return server_main(serve_fd(argc, argv));
 	outcome = options_read(argc, argv, &options, problem, sizeof(problem));
 	if (outcome == OPTIONS_SHOWN)
 		return DAEMON_DONE;

@@ -34,6 +34,7 @@ enum option_id {
 	OPTION_FAULT,
 	OPTION_NO_DISCARD,
 	OPTION_MERGE,
+	OPTION_NO_STANDBY,
 	OPTION_ALLOW_UNSAFE,
 	OPTION_FOREGROUND,
 	OPTION_READY_FD,
@@ -62,6 +63,7 @@ static const struct {
 	[OPTION_FAULT] = {"fault", "RULE", "inject faults, for tests"},
 	[OPTION_NO_DISCARD] = {"no-discard", NULL, "refuse discard requests"},
 	[OPTION_MERGE] = {"merge", NULL, "fuse: let the loop device merge requests"},
+	[OPTION_NO_STANDBY] = {"no-standby", NULL, "no second server that takes over from a dead one"},
 	[OPTION_ALLOW_UNSAFE] = {"allow-unsafe", NULL, "go on where the daemon cannot be kept safe"},
 	[OPTION_FOREGROUND] = {"foreground", NULL, "keep terminal and session, log to stderr"},
 	[OPTION_READY_FD] = {"ready-fd", "FD", "write one line there: ready NODE, or failed REASON"},
@@ -306,6 +308,7 @@ enum options_outcome options_read(
 	}
 	ret->discard = !given.text[OPTION_NO_DISCARD];
 	ret->merge = given.text[OPTION_MERGE];
+	ret->no_standby = given.text[OPTION_NO_STANDBY];
 	ret->allow_unsafe = given.text[OPTION_ALLOW_UNSAFE];
 	ret->foreground = given.text[OPTION_FOREGROUND];
 	if (!read_ready_fd(&given, ret) || !is_right || !read_name(&given, ret) || !read_store(&given, &ret->store) ||

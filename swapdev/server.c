@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Builds store, device and transport, waits, takes them down. */
+/* Prepares store, device and transport, waits for its turn, serves, takes them down. */
 #include "server.h"
 
+#include "clock.h"
 #include "control_server.h"
 #include "device.h"
 #include "log.h"
 #include "opener.h"
 #include "resident.h"
+#include "stats.h"
 #include "store.h"
 #include "swaps.h"
 #include "transport.h"
@@ -16,19 +18,24 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define STACK_BYTES (128 * 1024)
 
+#define ALIVE_MS 1000
+
 struct server {
 	const struct server_start *start;
 	const struct transport_ops *ops;
+	struct transport *transport;
+	struct transport_server *transport_server;
 	struct store *store;
 	struct device *device;
 	struct control_server *control;
@@ -52,6 +59,13 @@ static int fail(const struct server *server, int error, const char *what)
 	return error;
 }
 
+static int fail_with(const struct server *server, int error, const char *problem)
+{
+	log_error("%s", problem);
+	link_send(server->start->link_fd, LINK_FAILED, DAEMON_FAILED, problem);
+	return error;
+}
+
 /* ---- start, in the order that keeps every page of ours in RAM ---- */
 
 static bool is_locked(const struct server *server)
@@ -59,7 +73,7 @@ static bool is_locked(const struct server *server)
 	return !(server->start->unsafe & CONTROL_UNSAFE_MLOCK);
 }
 
-static int open_store(struct server *server)
+static int prepare_store(struct server *server)
 {
 	int error;
 
@@ -71,9 +85,9 @@ static int open_store(struct server *server)
 		return fail(server, error, "lock memory");
 	error = is_locked(server) ? resident_lock_on_fault() : 0;
 	if (error == 0)
-		error = store_open(&server->store, server->start->image_fd);
+		error = store_prepare(&server->store, server->start->image_fd);
 	if (error < 0)
-		return fail(server, error, "open the store");
+		return fail(server, error, "prepare the store");
 	error = is_locked(server) ? resident_lock_future() : 0;
 	return error < 0 ? fail(server, error, "lock memory") : 0;
 }
@@ -89,16 +103,20 @@ static int start_store(struct server *server)
 }
 
 static int stop_by_client(void *arg, char *message, size_t message_bytes);
+static int upgrade_by_client(void *arg, const char *path, char *message, size_t message_bytes);
+static void tell_changed(void *arg);
 
 static int start_control(struct server *server)
 {
 	const struct server_start *start = server->start;
-	const struct store_config *store = &start->options->store;
+	const struct store_config *store = &start->options.store;
 	struct control_server_config config = {
 		.listen_fd = start->listen_fd,
 		.image_fd = start->image_fd,
 		.store = server->store,
 		.stop = stop_by_client,
+		.upgrade = upgrade_by_client,
+		.changed = tell_changed,
 		.arg = server,
 		.info =
 			{
@@ -111,18 +129,17 @@ static int start_control(struct server *server)
 				.slots = store->slots,
 				.io_threads = store->io_threads,
 				.compress_threads = store->compress_threads,
-				.discard = start->options->discard,
+				.discard = start->options.discard,
 				.unsafe = start->unsafe,
 				.stats_offset = store_stats_offset(server->store),
 				.stats_bytes = store_stats_bytes(server->store),
+				.started_ns = (uint64_t)start->started_s * UINT64_C(1000000000),
 			},
 	};
-	struct timespec now;
 	int error;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	config.info.started_ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-	snprintf(config.info.name, sizeof(config.info.name), "%s", start->options->name);
+	snprintf(config.info.name, sizeof(config.info.name), "%s", start->options.name);
+	snprintf(config.info.node, sizeof(config.info.node), "%s", start->node);
 	snprintf(config.info.transport, sizeof(config.info.transport), "%s", server->ops->name);
 	error = control_server_create(&server->control, &config);
 	return error < 0 ? fail(server, error, "set up the control socket") : 0;
@@ -132,7 +149,7 @@ static void *serve_main(void *argument)
 {
 	struct server *server = argument;
 
-	server->serve_result = server->ops->serve(server->start->transport);
+	server->serve_result = server->ops->serve(server->transport_server);
 	eventfd_write(server->serve_fd, 1);
 	return NULL;
 }
@@ -143,12 +160,10 @@ static int start_transport(struct server *server)
 	pthread_attr_t attributes;
 	int error;
 
-	error = server->ops->serve_start(server->start->transport, server->device, problem, sizeof(problem));
-	if (error < 0) {
-		log_error("%s", problem);
-		link_send(server->start->link_fd, LINK_FAILED, DAEMON_FAILED, problem);
-		return error;
-	}
+	error = server->ops->serve_start(
+		&server->transport_server, server->transport, server->device, problem, sizeof(problem));
+	if (error < 0)
+		return fail_with(server, error, problem);
 	server->serve_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (server->serve_fd < 0)
 		return fail(server, -errno, "make an event descriptor");
@@ -176,11 +191,11 @@ static int check_threads(struct server *server)
 	return fail(server, missing < 0 ? missing : -EPERM, "get PR_SET_IO_FLUSHER on every thread");
 }
 
-static int start_all(struct server *server)
+static int prepare_all(struct server *server)
 {
 	int error;
 
-	error = open_store(server);
+	error = prepare_store(server);
 	if (error == 0)
 		error = start_store(server);
 	if (error == 0)
@@ -271,11 +286,22 @@ static bool hear_keeper(struct server *server)
 	if (message.kind == LINK_ATTACHED) {
 		snprintf(server->node, sizeof(server->node), "%.63s", message.text);
 		control_server_set_node(server->control, server->node);
-		daemon_leave_caller(server->start->options);
+		daemon_leave_caller(&server->start->options);
 	} else if (message.kind == LINK_STOP && try_stop(server, true, why, sizeof(why)) < 0) {
 		link_send(server->start->link_fd, LINK_REFUSED, 0, why);
+	} else if (message.kind == LINK_NOT_UPGRADED) {
+		control_server_not_upgraded(server->control, message.text);
+	} else if (message.kind == LINK_STANDBY) {
+		control_server_set_standby(server->control, message.pid);
 	}
 	return true;
+}
+
+/* No answer and no room made for so long: saying nothing then lets the keeper end us. */
+static void tell_alive(struct server *server)
+{
+	if (device_stalled_ns(server->device) < WATCHDOG_NS)
+		link_send(server->start->link_fd, LINK_ALIVE, 0, NULL);
 }
 
 static int wait_and_answer(struct server *server)
@@ -287,16 +313,18 @@ static int wait_and_answer(struct server *server)
 	};
 
 	while (!server->stopping) {
-		if (poll(fds, sizeof(fds) / sizeof(fds[0]), -1) < 0)
+		tell_alive(server);
+		if (poll(fds, sizeof(fds) / sizeof(fds[0]), ALIVE_MS) <= 0)
 			continue;
 		if (fds[0].revents && !hear_keeper(server)) {
 			log_error(
-				"the keeper is gone: ending; folioswap del %s cleans up", server->start->options->name);
+				"the keeper is gone: ending; folioswap del %s cleans up", server->start->options.name);
 			return DAEMON_FAILED;
 		}
 		if (fds[1].revents) {
 			log_error("the transport has ended: %s",
 				server->serve_result < 0 ? strerror(-server->serve_result) : "connection closed");
+			link_send(server->start->link_fd, LINK_ENDED, 0, NULL);
 			return DAEMON_FAILED;
 		}
 		if (fds[2].revents)
@@ -310,7 +338,7 @@ static int wait_and_answer(struct server *server)
 static void take_down(struct server *server)
 {
 	if (server->serving) {
-		server->ops->serve_stop(server->start->transport);
+		server->ops->serve_stop(server->transport_server);
 		pthread_join(server->serve_thread, NULL);
 	}
 	if (server->control && control_server_is_compacting(server->control))
@@ -320,18 +348,136 @@ static void take_down(struct server *server)
 	store_close(server->store);
 }
 
-int server_main(const struct server_start *start)
-{
-	struct server server = {.start = start, .ops = start->options->transport, .serve_fd = -1, .claim_fd = -1};
-	int exit_code = DAEMON_FAILED;
+/* ---- the turn ---- */
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (getppid() != start->keeper_pid)
-		return DAEMON_FAILED;
+static int upgrade_by_client(void *arg, const char *path, char *message, size_t message_bytes)
+{
+	const struct server *server = arg;
+	int error = link_send(server->start->link_fd, LINK_UPGRADE, 0, path);
+
+	if (error < 0)
+		snprintf(message, message_bytes, "cannot reach the keeper: %s", strerror(-error));
+	return error;
+}
+
+static void tell_changed(void *arg)
+{
+	const struct server *server = arg;
+
+	link_send(server->start->link_fd, LINK_CHANGED, 0, NULL);
+}
+
+/* Returns 0 with the message, or -errno when the keeper is gone. */
+static int await_turn(const struct server *server, struct link_message *ret_go)
+{
+	struct pollfd fd = {.fd = server->start->link_fd, .events = POLLIN};
+	int error;
+
+	do {
+		poll(&fd, 1, -1);
+		error = link_receive(server->start->link_fd, ret_go);
+	} while (error == -EAGAIN || (error == 0 && ret_go->kind != LINK_GO));
+	return error;
+}
+
+/*
+ * The predecessor has been reaped, or there was none. The order is fixed: the store is recovered, then the transport
+ * makes requests come again, then the first is received. Any other may execute a write twice, the old one last.
+ */
+static int take_turn(struct server *server, const struct link_message *go)
+{
+	uint64_t begin_ns = clock_ns(), recovered_ns;
+	struct stats_takeovers *takeovers;
+	char problem[200];
+	int error;
+
 	prctl(PR_SET_NAME, "folioswapd-srv", 0, 0, 0);
-	if (start_all(&server) == 0) {
-		link_send(start->link_fd, LINK_READY, 0, NULL);
-		exit_code = wait_and_answer(&server);
+	error = store_recover(server->store);
+	if (error < 0)
+		return fail(server, error, "recover the store");
+	recovered_ns = clock_ns();
+	takeovers = &store_stats(server->store)->takeovers;
+	device_open(server->device, go->reaped_ns, go->crashed);
+	error = server->ops->serve_open(server->transport_server, go->reaped_ns != 0, problem, sizeof(problem));
+	if (error < 0)
+		return fail_with(server, error, problem);
+	if (go->reaped_ns) {
+		atomic_store(&takeovers->last_recover_ns, recovered_ns - begin_ns);
+		atomic_store(&takeovers->last_open_ns, clock_ns() - recovered_ns);
+	}
+	link_send(server->start->link_fd, LINK_SERVING, 0, NULL);
+	return 0;
+}
+
+/* ---- life ---- */
+
+int server_start_write(const struct server_start *start)
+{
+	int fd = memfd_create("folioswap-start", MFD_CLOEXEC), error;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, start, sizeof(*start)) == (ssize_t)sizeof(*start))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+/* The descriptors crossed one execution; they are not to cross another. */
+static void close_on_exec(const struct server_start *start)
+{
+	const int fds[] = {start->image_fd, start->listen_fd, start->link_fd, start->state_fd, start->transport_fd};
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			fcntl(fds[i], F_SETFD, FD_CLOEXEC);
+}
+
+static int read_start(struct server *server, int start_fd, struct server_start *start)
+{
+	ssize_t got = pread(start_fd, start, sizeof(*start), 0);
+
+	close(start_fd);
+	if (got != (ssize_t)sizeof(*start) || start->magic != SERVER_START_MAGIC ||
+		start->version != SERVER_START_VERSION || start->bytes != sizeof(*start)) {
+		log_error("this folioswapd cannot be started by that keeper: they are of different versions");
+		return -EPROTO;
+	}
+	close_on_exec(start);
+	server->start = start;
+	server->ops = transport_find(start->transport);
+	if (!server->ops)
+		return fail_with(server, -EPROTO, "this folioswapd does not know the device's transport");
+	server->transport = mmap(NULL, server->ops->state_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, start->state_fd, 0);
+	if (server->transport == MAP_FAILED)
+		return fail(server, -errno, "map the transport's state");
+	snprintf(server->node, sizeof(server->node), "%s", start->node);
+	return 0;
+}
+
+static bool is_orphan(const struct server_start *start)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	return getppid() != start->keeper_pid;
+}
+
+int server_main(int start_fd)
+{
+	static struct server_start start;
+	struct server server = {.serve_fd = -1, .claim_fd = -1};
+	int exit_code = DAEMON_FAILED;
+	struct link_message go;
+
+	if (read_start(&server, start_fd, &start) < 0 || is_orphan(&start))
+		return DAEMON_FAILED;
+	prctl(PR_SET_NAME, "folioswapd-sby", 0, 0, 0);
+	if (prepare_all(&server) == 0) {
+		if (start.node[0])
+			daemon_leave_caller(&start.options);
+		link_send(start.link_fd, LINK_READY, 0, NULL);
+		if (await_turn(&server, &go) == 0 && take_turn(&server, &go) == 0)
+			exit_code = wait_and_answer(&server);
 	}
 	take_down(&server);
 	return exit_code;

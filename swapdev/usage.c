@@ -46,6 +46,11 @@ static struct memory memory_of(pid_t pid)
 	return memory;
 }
 
+uint64_t usage_own_bytes(pid_t pid)
+{
+	return memory_of(pid).anonymous_bytes;
+}
+
 uint64_t usage_resident_bytes(pid_t keeper, int image_fd)
 {
 	struct memory server = memory_of(getpid()), other = memory_of(keeper);

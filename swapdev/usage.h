@@ -9,6 +9,9 @@
 /* User and system time of a process and its threads; 0 when it is gone. */
 uint64_t usage_cpu_ns(pid_t pid);
 
+/* RAM that is a process's own, beside the image and other files. */
+uint64_t usage_own_bytes(pid_t pid);
+
 /*
  * RAM of keeper and server: the server's memory without the image's mapping,
  * the image's pages (mapped or not), and what the keeper does not share with it.

@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #define CONTROL_DIR "/run/folioswap"
-#define CONTROL_VERSION 1
+#define CONTROL_VERSION 2
 #define CONTROL_DEVICES_MAX 256
 
 enum control_op {
@@ -36,6 +36,11 @@ enum control_op {
 	 * gets I/O errors.
 	 */
 	CONTROL_STOP = 4,
+	/*
+	 * path: a folioswapd whose server is to replace this one. Answered only when that fails; else the connection
+	 * ends with this server, and CONTROL_INFO of the next one has another server_pid.
+	 */
+	CONTROL_UPGRADE = 5,
 };
 
 enum control_set {
@@ -66,6 +71,7 @@ struct control_request {
 	uint32_t frame_bytes;
 	uint64_t limit_bytes;
 	uint64_t timeout_ns;
+	char path[200]; /* of CONTROL_UPGRADE: absolute, ended by a zero */
 };
 
 struct control_info {
@@ -87,7 +93,8 @@ struct control_info {
 	uint32_t compress_threads;
 	uint32_t discard;
 	uint32_t unsafe; /* enum control_unsafe */
-	uint32_t reserved;
+	int32_t standby_pid; /* the server that would take over; 0: none */
+	uint64_t standby_bytes; /* its own memory, beside the image */
 	uint64_t stats_offset; /* of the statistics page in the image */
 	uint64_t stats_bytes;
 	uint64_t started_ns; /* CLOCK_REALTIME */

@@ -20,8 +20,8 @@
 
 #define PATH_BYTES 256
 
-_Static_assert(sizeof(struct control_request) == 40, "the request is wire format");
-_Static_assert(sizeof(struct control_info) == 216, "the information is wire format");
+_Static_assert(sizeof(struct control_request) == 240, "the request is wire format");
+_Static_assert(sizeof(struct control_info) == 224, "the information is wire format");
 _Static_assert(sizeof(struct control_reply) == 272 + sizeof(struct control_info), "the reply is wire format");
 
 /* Directory names are device numbers without leading zeros: nothing else may reach a path. */

@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,10 +18,7 @@
 
 #define PATH_BYTES 160
 
-/*
- * In memory that keeper, server and helper share: what the helper has done so
- * far is known to the keeper even when the helper is killed.
- */
+/* What the helper has done so far is known to the keeper even when the helper is killed. */
 struct transport {
 	struct transport_config config;
 	char mount_path[PATH_BYTES];
@@ -35,7 +31,7 @@ struct transport {
 	bool mounted;
 	unsigned connection; /* its number under /sys/fs/fuse/connections; 0: not known */
 	struct loopdev loop;
-	struct fuse_server *server; /* the server's own memory */
+	struct fuse_hello hello;
 };
 
 static int fail(char *problem, size_t problem_bytes, const char *what)
@@ -115,27 +111,31 @@ static void fuse_fail_io(struct transport *transport)
 }
 
 static int fuse_prepare(
-	struct transport **ret, const struct transport_config *config, char *problem, size_t problem_bytes)
+	struct transport *transport, const struct transport_config *config, char *problem, size_t problem_bytes)
 {
 	char path[PATH_BYTES + sizeof(FUSE_SERVER_FILE)];
-	struct transport *transport;
-	int error;
 
-	transport = mmap(NULL, sizeof(*transport), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (transport == MAP_FAILED)
-		return fail(problem, problem_bytes, "cannot map memory");
 	transport->config = *config;
-	transport->fuse_fd = -1;
+	transport->fuse_fd = transport->parked[0] = transport->parked[1] = -1;
 	snprintf(transport->mount_path, sizeof(transport->mount_path), "%s/mnt", config->directory);
 	snprintf(path, sizeof(path), "%s/%s", transport->mount_path, FUSE_SERVER_FILE);
 	loopdev_init(&transport->loop, path, config->discard, config->merge, fuse_server_request_max_bytes());
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, transport->parked) < 0) {
-		error = fail(problem, problem_bytes, "cannot make a socket pair");
-		munmap(transport, sizeof(*transport));
-		return error;
-	}
-	*ret = transport; /* from here on detach takes down what there is */
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, transport->parked) < 0)
+		return fail(problem, problem_bytes, "cannot make a socket pair");
 	return mount_fuse(transport, problem, problem_bytes);
+}
+
+static int fuse_server_fd(const struct transport *transport)
+{
+	return transport->fuse_fd;
+}
+
+static bool fuse_can_take_over(struct transport *transport, char *problem, size_t problem_bytes)
+{
+	if (fuse_hello_has_resend(&transport->hello))
+		return true;
+	snprintf(problem, problem_bytes, "this kernel's FUSE does not send requests again (Linux 6.9 does)");
+	return false;
 }
 
 static int park(const struct transport *transport, int fd)
@@ -221,34 +221,26 @@ static int fuse_detach(struct transport *transport)
 	return 0;
 }
 
-static int fuse_serve_start(struct transport *transport, struct device *device, char *problem, size_t problem_bytes)
+static int fuse_serve_start(struct transport_server **ret, struct transport *transport, struct device *device,
+	char *problem, size_t problem_bytes)
 {
-	/* A copy here would keep the loop device when the keeper dies. */
-	close(transport->parked[0]);
-	close(transport->parked[1]);
 	return fuse_server_create(
-		&transport->server, device, transport->fuse_fd, &transport->config, problem, problem_bytes);
-}
-
-static int fuse_serve(struct transport *transport)
-{
-	return fuse_server_run(transport->server);
-}
-
-static void fuse_serve_stop(struct transport *transport)
-{
-	fuse_server_stop(transport->server);
+		ret, device, transport->fuse_fd, &transport->hello, &transport->config, problem, problem_bytes);
 }
 
 const struct transport_ops fuse_transport_ops = {
 	.name = "fuse",
 	.summary = "FUSE file under a loop device: any kernel from 5.8 on",
+	.state_bytes = sizeof(struct transport),
 	.probe = fuse_probe,
 	.prepare = fuse_prepare,
+	.server_fd = fuse_server_fd,
 	.attach = fuse_attach,
+	.can_take_over = fuse_can_take_over,
 	.fail_io = fuse_fail_io,
 	.detach = fuse_detach,
 	.serve_start = fuse_serve_start,
-	.serve = fuse_serve,
-	.serve_stop = fuse_serve_stop,
+	.serve_open = fuse_server_open,
+	.serve = fuse_server_run,
+	.serve_stop = fuse_server_stop,
 };

@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,10 +37,16 @@
 #define STOP_PAUSE_US 2000
 #define STOP_TRIES 5000
 
+/* Linux 6.9; the headers of older systems do not name them. */
+#define NOTIFY_RESEND 7
+#define UNIQUE_RESEND (UINT64_C(1) << 63) /* in a request's number: it was given to a server before */
+#define HELLO_EXTENDED (UINT32_C(1) << 30)
+#define HELLO2_HAS_RESEND (UINT32_C(1) << (39 - 32))
+
 _Static_assert(WRITE_HEADER_BYTES == 80, "a write's data lies behind 80 bytes of protocol");
 
 struct io_thread {
-	struct fuse_server *server;
+	struct transport_server *server;
 	unsigned index;
 	pthread_t thread;
 	_Atomic pid_t tid;   /* 0: not running; written by the thread */
@@ -47,11 +54,13 @@ struct io_thread {
 };
 
 /* Lives in memory of its own and is never freed: fuse_server_stop may be called at any time. */
-struct fuse_server {
+struct transport_server {
 	struct device *device;
 	struct fault *fault;
 	bool discard;
+	_Atomic bool open; /* the gate is: set before it opens */
 	struct fuse_session *session;
+	struct fuse_hello *hello; /* shared with the other servers */
 	unsigned request_max_bytes;
 	unsigned threads; /* started */
 	sem_t gate;
@@ -84,6 +93,31 @@ unsigned fuse_server_request_max_bytes(void)
 	return (unsigned)(bytes < REQUEST_MAX_BYTES ? bytes : REQUEST_MAX_BYTES);
 }
 
+/* ---- the first request ---- */
+
+bool fuse_hello_has_resend(const struct fuse_hello *hello)
+{
+	struct {
+		struct fuse_in_header header;
+		uint32_t major, minor, max_readahead, flags, flags2;
+	} request;
+
+	if (hello->bytes < sizeof(request))
+		return false;
+	memcpy(&request, hello->request, sizeof(request));
+	return (request.flags & HELLO_EXTENDED) && (request.flags2 & HELLO2_HAS_RESEND);
+}
+
+static void keep_hello(struct fuse_hello *hello, const struct fuse_buf *buffer)
+{
+	const struct fuse_in_header *header = buffer->mem;
+
+	if (header->opcode != FUSE_INIT || buffer->size > sizeof(hello->request))
+		return;
+	memcpy(hello->request, buffer->mem, buffer->size);
+	hello->bytes = (unsigned)buffer->size;
+}
+
 /* ---- one thread ---- */
 
 /* The data of a write, right behind its header, starts on a page. */
@@ -92,7 +126,7 @@ static unsigned char *data_of(const struct io_thread *thread)
 	return thread->page + page_bytes();
 }
 
-static void note_error(struct fuse_server *server, int error)
+static void note_error(struct transport_server *server, int error)
 {
 	int none = 0;
 
@@ -105,7 +139,7 @@ static void note_error(struct fuse_server *server, int error)
  */
 static bool receive(struct io_thread *thread, struct fuse_buf *buffer)
 {
-	struct fuse_server *server = thread->server;
+	struct transport_server *server = thread->server;
 	ssize_t got;
 
 	got = read(fuse_session_fd(server->session), buffer->mem, WRITE_HEADER_BYTES + server->request_max_bytes);
@@ -126,7 +160,7 @@ static bool receive(struct io_thread *thread, struct fuse_buf *buffer)
 static void *io_thread_main(void *argument)
 {
 	struct io_thread *thread = argument;
-	struct fuse_server *server = thread->server;
+	struct transport_server *server = thread->server;
 	struct fuse_buf buffer = {.mem = data_of(thread) - WRITE_HEADER_BYTES};
 	struct fuse_file_thread context = {
 		.device = server->device,
@@ -145,6 +179,10 @@ static void *io_thread_main(void *argument)
 		if (buffer.size == 0)
 			continue;
 		context.received_ns = clock_ns();
+		if (((const struct fuse_in_header *)buffer.mem)->unique & UNIQUE_RESEND)
+			device_count_requeued(server->device);
+		else if (!server->hello->bytes)
+			keep_hello(server->hello, &buffer);
 		fuse_session_process_buf(server->session, &buffer);
 	}
 	thread->tid = 0;
@@ -171,7 +209,7 @@ static int map_buffer(struct io_thread *thread)
 	return 0;
 }
 
-static int start_thread(struct fuse_server *server)
+static int start_thread(struct transport_server *server)
 {
 	struct io_thread *thread = &server->thread[server->threads];
 	pthread_attr_t attributes;
@@ -196,7 +234,7 @@ static int start_thread(struct fuse_server *server)
 }
 
 /* Only I/O threads take the signal; whoever calls has it blocked before and after. */
-static int start_threads(struct fuse_server *server)
+static int start_threads(struct transport_server *server)
 {
 	struct sigaction action = {.sa_handler = on_wake_signal};
 	sigset_t wake, before;
@@ -213,7 +251,7 @@ static int start_threads(struct fuse_server *server)
 	return error;
 }
 
-static int make_session(struct fuse_server *server, int fuse_fd)
+static int make_session(struct transport_server *server, int fuse_fd)
 {
 	char max_read[48], path[32];
 	char *arguments[] = {"folioswapd", max_read, NULL};
@@ -228,12 +266,20 @@ static int make_session(struct fuse_server *server, int fuse_fd)
 	return fuse_session_mount(server->session, path) < 0 ? -EBADF : 0;
 }
 
-static void finish(struct fuse_server *server)
+static void open_gate(struct transport_server *server)
 {
 	unsigned i;
 
+	if (atomic_exchange(&server->open, true))
+		return;
 	for (i = 0; i < server->threads; i++)
 		sem_post(&server->gate);
+}
+
+static void finish(struct transport_server *server)
+{
+	unsigned i;
+
 	for (i = 0; i < server->threads; i++) {
 		pthread_join(server->thread[i].thread, NULL);
 		munmap(server->thread[i].page, page_bytes() + server->request_max_bytes);
@@ -243,10 +289,10 @@ static void finish(struct fuse_server *server)
 	fault_destroy(server->fault);
 }
 
-static struct fuse_server *allocate(struct device *device, bool discard)
+static struct transport_server *allocate(struct device *device, bool discard)
 {
-	size_t bytes = sizeof(struct fuse_server) + device_io_threads(device) * sizeof(struct io_thread);
-	struct fuse_server *server;
+	size_t bytes = sizeof(struct transport_server) + device_io_threads(device) * sizeof(struct io_thread);
+	struct transport_server *server;
 
 	server = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (server == MAP_FAILED)
@@ -258,15 +304,17 @@ static struct fuse_server *allocate(struct device *device, bool discard)
 	return server;
 }
 
-int fuse_server_create(struct fuse_server **ret, struct device *device, int fuse_fd,
+int fuse_server_create(struct transport_server **ret, struct device *device, int fuse_fd, struct fuse_hello *hello,
 	const struct transport_config *config, char *problem, size_t problem_bytes)
 {
-	struct fuse_server *server = allocate(device, config->discard);
+	struct transport_server *server = allocate(device, config->discard);
 	const char *what = "the fault rule";
 	int error = -ENOMEM;
 
-	if (server)
+	if (server) {
+		server->hello = hello;
 		error = fault_create(&server->fault, config->fault);
+	}
 	if (error == 0) {
 		what = "the FUSE session";
 		error = make_session(server, fuse_fd);
@@ -279,6 +327,7 @@ int fuse_server_create(struct fuse_server **ret, struct device *device, int fuse
 		snprintf(problem, problem_bytes, "cannot set up %s: %s", what, strerror(-error));
 		if (server) {
 			server->stopping = true;
+			open_gate(server);
 			finish(server);
 		}
 		return error;
@@ -287,19 +336,54 @@ int fuse_server_create(struct fuse_server **ret, struct device *device, int fuse
 	return 0;
 }
 
-int fuse_server_run(struct fuse_server *server)
+/* The session learns what its predecessor negotiated: libfuse answers, and the kernel, which does not wait for it, refuses the answer. */
+static void replay_hello(struct transport_server *server)
+{
+	struct fuse_buf buffer = {.mem = server->hello->request, .size = server->hello->bytes};
+
+	fuse_session_process_buf(server->session, &buffer);
+}
+
+static int ask_again(struct transport_server *server)
+{
+	const struct fuse_out_header notice = {.len = sizeof(notice), .error = NOTIFY_RESEND};
+
+	return write(fuse_session_fd(server->session), &notice, sizeof(notice)) < 0 ? -errno : 0;
+}
+
+/* Any other order may execute a request twice and put old data over new. */
+int fuse_server_open(struct transport_server *server, bool take_over, char *problem, size_t problem_bytes)
+{
+	int error = 0;
+
+	if (take_over && !server->hello->bytes)
+		error = -EPROTO;
+	if (take_over && error == 0) {
+		replay_hello(server);
+		error = ask_again(server);
+	}
+	if (error < 0) {
+		snprintf(problem, problem_bytes, "the FUSE connection cannot be taken over: %s", strerror(-error));
+		return error;
+	}
+	open_gate(server);
+	return 0;
+}
+
+int fuse_server_run(struct transport_server *server)
 {
 	finish(server);
 	return server->error;
 }
 
 /* A signal that comes just before read(2) is lost: so again, until nobody is left. */
-void fuse_server_stop(struct fuse_server *server)
+void fuse_server_stop(struct transport_server *server)
 {
 	unsigned i, tries, running = 1;
 	pid_t tid;
 
 	server->stopping = true;
+	open_gate(server);
 	for (tries = 0; tries < STOP_TRIES && running > 0; tries++) {
 		running = 0;
 		for (i = 0; i < server->threads; i++) {

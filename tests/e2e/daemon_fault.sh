@@ -24,7 +24,7 @@ took_ms=$((($(date +%s%N) - begin) / 1000000))
 # A server that sleeps in a request is stopped all the same, in bounded time.
 stop
 
-start "$first_name" --size 64M --fault kill:op=write:at=5
+start "$first_name" --size 64M --no-standby --fault kill:op=write:at=5
 dd if=/dev/zero of="$node" bs=4096 count=10 oflag=direct 2>/dev/null && fail "ten writes passed a kill at the fifth"
 end_of "$keeper" 10
 [ "$rc" = 1 ] || fail "the keeper ended with $rc, not 1"

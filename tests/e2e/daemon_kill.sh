@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# kill -9 of the server, of the keeper, of both, at rest and under I/O.
+# kill -9 of a server that nobody replaces, of the keeper, of both, at rest and under I/O.
 . "$(dirname "$0")/lib.sh"
 
 need_device
@@ -13,7 +13,7 @@ write_forever() {
 
 # With the server dead the keeper takes everything down and says so; I/O under way fails, it does not hang.
 server_dies() {
-	start "$first_name" --size 1G
+	start "$first_name" --size 1G --no-standby
 	[ "$1" = busy ] && write_forever
 	kill -KILL "$server"
 	end_of "$keeper" 10
@@ -28,8 +28,10 @@ keeper_dies() {
 	start "$first_name" --size 1G
 	[ "$1" = busy ] && write_forever
 	dead=$node
+	standby=$(standby_of "$keeper") || fail "no standby"
 	kill -KILL "$keeper"
 	wait_for 5 is_gone "$server" || fail "the server lives on without its keeper"
+	wait_for 5 is_gone "$standby" || fail "the standby lives on without its keeper"
 	[ "$1" = busy ] && { wait_for 5 is_gone "$writer" || fail "the writer hangs"; }
 	loop_is_gone() { [ -z "$(loops_of "$first_name")" ]; }
 	wait_for 5 loop_is_gone || fail "$dead is left"
@@ -41,8 +43,10 @@ keeper_dies() {
 
 both_die() {
 	start "$first_name" --size 1G
+	standby=$(standby_of "$keeper") || fail "no standby"
 	kill -KILL "$keeper" "$server"
 	wait_for 5 is_gone "$server" || fail "the server is left"
+	wait_for 5 is_gone "$standby" || fail "the standby is left"
 	start "$first_name" --size 64M
 	stop
 }

@@ -26,10 +26,10 @@ kill_keeper_after() {
 }
 
 kill_server_after() {
-	launch "$first_name" --size 256M --reserve 2M --allow-unsafe
+	launch "$first_name" --size 256M --reserve 2M --allow-unsafe --no-standby
 	sleep "$1"
 	for pid in $(children_of "$keeper"); do
-		kill -KILL "$pid"
+		kill -KILL "$pid" 2>/dev/null
 	done
 	if ! wait_for 1 is_gone "$keeper"; then # nobody to kill yet, or the helper only
 		kill -TERM "$keeper"

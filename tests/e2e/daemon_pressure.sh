@@ -27,8 +27,17 @@ written=$(awk '{print $7}' "/sys/block/${node#/dev/}/stat")
 swapoff "$node" || fail "swapoff"
 stop
 
-# The kill comes while the whole working set is on the device; its next touch is a read of what is no more.
+# The kill comes while the whole working set is on the device; another server brings it all back.
 start "$first_name" --size 1G --codec lz4
+swap_it
+timeout 120 "$load" pageout --size 128M --passes 1 --content synthetic --limit 512M --cgroup folioswap-e2e-$$ \
+	--hold-cmd "kill -KILL $server" >"$work/load" 2>&1 || fail "swapload over a killed server: $(cat "$work/load")"
+grep -q 'another server has taken over' "$work/log.$name" || fail "nobody took over"
+swapoff "$node" || fail "swapoff after a take-over"
+stop
+
+# Where nobody takes over, the next touch is a read of what is no more.
+start "$first_name" --size 1G --codec lz4 --no-standby
 swap_it
 timeout 120 "$load" pageout --size 128M --passes 1 --content synthetic --limit 512M --cgroup folioswap-e2e-$$ \
 	--hold-cmd "kill -KILL $server" >"$work/load" 2>&1 &

@@ -24,7 +24,7 @@ is_swapped_on "$node" || fail "$node is no longer swapped on"
 swapoff "$node" || fail "swapoff $node"
 stop
 
-start "$first_name" --size 256M
+start "$first_name" --size 256M --no-standby
 swap_it -p 5
 kill -KILL "$server"
 told() { grep -q "$node is swapped on and what it held is lost" "$work/log.$name"; }

@@ -68,6 +68,15 @@ has_line() {
 	[ -s "$1" ]
 }
 
+# The one that serves, not the one that stands by.
+server_of() {
+	pgrep -P "$1" folioswapd-srv
+}
+
+standby_of() {
+	pgrep -P "$1" folioswapd-sby
+}
+
 # launch NAME OPTION...: starts a daemon; sets keeper.
 launch() {
 	name=$1
@@ -87,7 +96,7 @@ start() {
 	read -r word node <"$work/ready.$name"
 	[ "$word" = ready ] || fail "device $name: $word $node"
 	[ -b "$node" ] || fail "device $name: '$node' is not a block device"
-	server=$(pgrep -P "$keeper") || fail "device $name has no server"
+	server=$(server_of "$keeper") || fail "device $name has no server"
 }
 
 # Sets rc to the exit code of a daemon that is about to end.
