@@ -86,6 +86,24 @@ void keeper_tend_standby(struct keeper *keeper)
 		start_standby(keeper, keeper->binary_fd);
 }
 
+#ifdef FOLIOSWAP_BREAK_NO_REAP
+/* Wrong on purpose, so that the tests of take-over are seen to fail: two servers work on one image for a while. */
+static void end_for_upgrade(struct keeper *keeper)
+{
+	pid_t predecessor = keeper->server.pid;
+
+	keeper_replace(keeper, false);
+	usleep(30000);
+	kill(predecessor, SIGKILL);
+}
+#else
+/* When it is reaped, the new one takes over. */
+static void end_for_upgrade(struct keeper *keeper)
+{
+	kill(keeper->server.pid, SIGKILL);
+}
+#endif
+
 void keeper_standby_ready(struct keeper *keeper)
 {
 	keeper->standby.ready = true;
@@ -98,7 +116,7 @@ void keeper_standby_ready(struct keeper *keeper)
 	close(keeper->binary_fd);
 	keeper->binary_fd = keeper->upgrade_fd;
 	keeper->upgrade_fd = -1;
-	kill(keeper->server.pid, SIGKILL);
+	end_for_upgrade(keeper);
 }
 
 void keeper_standby_failed(struct keeper *keeper, const char *why)

@@ -5,16 +5,20 @@
 #include "clock.h"
 #include "control_server.h"
 #include "device.h"
+#include "fault.h"
 #include "log.h"
 #include "opener.h"
+#include "privilege.h"
 #include "resident.h"
 #include "stats.h"
+#include "step.h"
 #include "store.h"
 #include "swaps.h"
 #include "transport.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -25,6 +29,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define STACK_BYTES (128 * 1024)
@@ -191,11 +196,45 @@ static int check_threads(struct server *server)
 	return fail(server, missing < 0 ? missing : -EPERM, "get PR_SET_IO_FLUSHER on every thread");
 }
 
+/*
+ * Threads are made after this and inherit it. What is left: locking memory; looking for who has the device open
+ * (/proc of other users); the driver of ublk, until this server serves.
+ */
+#define SERVER_KEEPS (PRIVILEGE(CAP_IPC_LOCK) | PRIVILEGE(CAP_SYS_PTRACE) | PRIVILEGE(CAP_DAC_READ_SEARCH))
+
+static int drop_privileges(const struct server *server)
+{
+	const struct rlimit no_core = {0, 0};
+	int error = privilege_keep(SERVER_KEEPS | PRIVILEGE(CAP_SYS_ADMIN));
+
+	/* Swapped contents do not belong into anybody's core dump. */
+	setrlimit(RLIMIT_CORE, &no_core);
+	return error < 0 ? fail(server, error, "give capabilities up") : 0;
+}
+
+/* The rule's faults at steps, of this whole process; those at requests are the transport's. */
+static struct fault *step_faults;
+
+static void on_step(const char *name)
+{
+	fault_step(step_faults, name);
+}
+
+static void listen_to_steps(const struct server *server)
+{
+	if (fault_create(&step_faults, server->start->options.fault) < 0 || !fault_has_steps(step_faults))
+		return;
+	step_listener = on_step;
+	store_report_steps();
+}
+
 static int prepare_all(struct server *server)
 {
 	int error;
 
-	error = prepare_store(server);
+	error = drop_privileges(server);
+	if (error == 0)
+		error = prepare_store(server);
 	if (error == 0)
 		error = start_store(server);
 	if (error == 0)
@@ -392,9 +431,11 @@ static int take_turn(struct server *server, const struct link_message *go)
 	int error;
 
 	prctl(PR_SET_NAME, "folioswapd-srv", 0, 0, 0);
+	step("recover");
 	error = store_recover(server->store);
 	if (error < 0)
 		return fail(server, error, "recover the store");
+	step("recovered");
 	recovered_ns = clock_ns();
 	takeovers = &store_stats(server->store)->takeovers;
 	device_open(server->device, go->reaped_ns, go->crashed);
@@ -405,6 +446,7 @@ static int take_turn(struct server *server, const struct link_message *go)
 		atomic_store(&takeovers->last_recover_ns, recovered_ns - begin_ns);
 		atomic_store(&takeovers->last_open_ns, clock_ns() - recovered_ns);
 	}
+	privilege_keep(SERVER_KEEPS);
 	link_send(server->start->link_fd, LINK_SERVING, 0, NULL);
 	return 0;
 }
@@ -472,6 +514,7 @@ int server_main(int start_fd)
 	if (read_start(&server, start_fd, &start) < 0 || is_orphan(&start))
 		return DAEMON_FAILED;
 	prctl(PR_SET_NAME, "folioswapd-sby", 0, 0, 0);
+	listen_to_steps(&server);
 	if (prepare_all(&server) == 0) {
 		if (start.node[0])
 			daemon_leave_caller(&start.options);

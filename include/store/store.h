@@ -144,4 +144,7 @@ bool store_step(struct store *store, bool flush);
  */
 int store_check(struct store *store, char *problem, size_t problem_bytes);
 
+/* From now on the steps of publication are told to base/step.h, by name. For tests of sudden death. */
+void store_report_steps(void);
+
 #endif

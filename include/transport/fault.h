@@ -22,14 +22,22 @@
  *
  *   at=N         at the N-th request alone (the first is 1)
  *   every=N      at every N-th
+ *   chance=N     at one in N, at random
  *   op=NAME      counts and hits only read, write, discard, zeroes or flush
+ *   step=NAME    counts and hits not requests but a step of the daemon's work:
+ *                recover, recovered, hello, resend (FUSE), start-recovery,
+ *                end-recovery (ublk), the store's publication steps (slot-header,
+ *                slot-copy, slot-words, payload, record, close-word, close-words,
+ *                direct-words, discard, move-copy, move-place), or any
  *
- * Without at and every a fault hits every request it counts. Each fault counts
+ * Without at, every and chance a fault hits every request it counts. Each fault counts
  * for itself, over all threads. Several faults may hit one request: they act
  * in the order of the rule, and the first error is the answer.
  */
 #ifndef TRANSPORT_FAULT_H
 #define TRANSPORT_FAULT_H
+
+#include <stdbool.h>
 
 struct fault;
 struct request;
@@ -45,5 +53,11 @@ void fault_destroy(struct fault *fault); /* NULL is fine */
 
 /* Any thread; does not allocate. Sleeps, dies, or returns 0 or the negative errno to answer with. */
 int fault_apply(struct fault *fault, const struct request *request);
+
+/* Does the rule name steps? */
+bool fault_has_steps(const struct fault *fault);
+
+/* Any thread. Acts where the rule names this step; an error has nobody to go to. */
+void fault_step(struct fault *fault, const char *name);
 
 #endif

@@ -3,6 +3,7 @@
 #include "fault.h"
 
 #include "cleanup.h"
+#include "clock.h"
 #include "device.h"
 #include "parse.h"
 
@@ -26,18 +27,21 @@ enum fault_action {
 	FAULT_EXIT,
 };
 
-/* One fault of a rule. Only `seen` changes after parsing; any thread. */
+/* One fault of a rule. Only `seen` changes after parsing, and the fault's random number; any thread. */
 struct fault_item {
 	enum fault_action action;
 	int error; /* negative errno */
 	uint64_t delay_ns;
 	uint64_t at;    /* 0: not given */
 	uint64_t every; /* 0: not given */
+	uint64_t chance; /* one in so many; 0: not given */
 	int op;         /* enum request_op or ANY_OP */
+	char step[24];  /* "": it looks at requests */
 	_Atomic uint64_t seen;
 };
 
 struct fault {
+	_Atomic uint64_t random;
 	unsigned count;
 	struct fault_item items[FAULTS_MAX];
 };
@@ -101,12 +105,12 @@ static int parse_time(char *text, uint64_t *ret_ns)
 	return -EINVAL;
 }
 
-/* One of at=N and every=N; a second one is refused. */
+/* One of at=N, every=N and chance=N; a second one is refused. */
 static int parse_turn(struct fault_item *item, const char *text, uint64_t *ret_turn)
 {
 	long number;
 
-	if (item->at || item->every || parse_int(text, 1, LONG_MAX, &number) < 0)
+	if (item->at || item->every || item->chance || parse_int(text, 1, LONG_MAX, &number) < 0)
 		return -EINVAL;
 	*ret_turn = (uint64_t)number;
 	return 0;
@@ -120,8 +124,15 @@ static int parse_condition(struct fault_item *item, const char *name, const char
 		return parse_turn(item, value, &item->at);
 	if (strcmp(name, "every") == 0)
 		return parse_turn(item, value, &item->every);
-	if (strcmp(name, "op") == 0 && item->op == ANY_OP)
+	if (strcmp(name, "chance") == 0)
+		return parse_turn(item, value, &item->chance);
+	if (strcmp(name, "op") == 0 && item->op == ANY_OP && !item->step[0])
 		return find_named(ops, value, &item->op);
+	if (strcmp(name, "step") == 0 && item->op == ANY_OP && !item->step[0] && value[0] &&
+		strlen(value) < sizeof(item->step)) {
+		memcpy(item->step, value, strlen(value) + 1);
+		return 0;
+	}
 	return -EINVAL;
 }
 
@@ -195,6 +206,8 @@ int fault_create(struct fault **ret, const char *rule)
 		return 0;
 	}
 	fault = calloc(1, sizeof(*fault));
+	if (fault)
+		fault->random = clock_ns() ^ (uint64_t)getpid() << 40;
 	if (!fault || !text) {
 		fault_destroy(fault);
 		return -ENOMEM;
@@ -213,16 +226,25 @@ void fault_destroy(struct fault *fault)
 	free(fault);
 }
 
-/* Counts the request where the fault looks at such ones; true when it is this one's turn. */
-static bool item_hits(struct fault_item *item, const struct request *request)
+/* splitmix64 over a counter: threads may draw at the same time. */
+static uint64_t draw(struct fault *fault)
 {
-	uint64_t turn;
+	uint64_t x = atomic_fetch_add_explicit(&fault->random, UINT64_C(0x9e3779b97f4a7c15), memory_order_relaxed);
 
-	if (item->op != ANY_OP && item->op != (int)request->op)
-		return false;
-	turn = atomic_fetch_add_explicit(&item->seen, 1, memory_order_relaxed) + 1;
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return x ^ x >> 31;
+}
+
+/* Counts what the fault looks at; true when it is this one's turn. */
+static bool is_turn(struct fault *fault, struct fault_item *item)
+{
+	uint64_t turn = atomic_fetch_add_explicit(&item->seen, 1, memory_order_relaxed) + 1;
+
 	if (item->at)
 		return turn == item->at;
+	if (item->chance)
+		return draw(fault) % item->chance == 0;
 	return !item->every || turn % item->every == 0;
 }
 
@@ -258,12 +280,32 @@ int fault_apply(struct fault *fault, const struct request *request)
 	if (!fault)
 		return 0;
 	for (unsigned i = 0; i < fault->count; i++) {
-		if (item_hits(&fault->items[i], request)) {
-			int error = act(&fault->items[i]);
+		struct fault_item *item = &fault->items[i];
+		int error;
 
-			if (!answer)
-				answer = error;
-		}
+		if (item->step[0] || (item->op != ANY_OP && item->op != (int)request->op) || !is_turn(fault, item))
+			continue;
+		error = act(item);
+		if (!answer)
+			answer = error;
 	}
 	return answer;
+}
+
+bool fault_has_steps(const struct fault *fault)
+{
+	for (unsigned i = 0; fault && i < fault->count; i++)
+		if (fault->items[i].step[0])
+			return true;
+	return false;
+}
+
+void fault_step(struct fault *fault, const char *name)
+{
+	for (unsigned i = 0; i < fault->count; i++) {
+		struct fault_item *item = &fault->items[i];
+
+		if ((strcmp(item->step, "any") == 0 || strcmp(item->step, name) == 0) && is_turn(fault, item))
+			act(item);
+	}
 }

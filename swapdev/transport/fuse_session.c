@@ -8,6 +8,8 @@
 #include "clock.h"
 #include "device.h"
 #include "fault.h"
+#include "privilege.h"
+#include "step.h"
 #include "textfile.h"
 #include "transport.h"
 #include "units.h"
@@ -174,6 +176,7 @@ static void *io_thread_main(void *argument)
 	fuse_file_set_thread(&context);
 	while (sem_wait(&server->gate) < 0)
 		;
+	privilege_keep(0);
 	thread->tid = (pid_t)syscall(SYS_gettid);
 	while (!server->stopping && receive(thread, &buffer)) {
 		if (buffer.size == 0)
@@ -351,6 +354,17 @@ static int ask_again(struct transport_server *server)
 	return write(fuse_session_fd(server->session), &notice, sizeof(notice)) < 0 ? -errno : 0;
 }
 
+#ifdef FOLIOSWAP_BREAK_RESEND_LATE
+/* Wrong on purpose, so that the tests of take-over are seen to fail: requests are received, then asked for again. */
+static int ask_again_late(struct transport_server *server)
+{
+	open_gate(server);
+	usleep(10000);
+	return ask_again(server);
+}
+#define ask_again ask_again_late
+#endif
+
 /* Any other order may execute a request twice and put old data over new. */
 int fuse_server_open(struct transport_server *server, bool take_over, char *problem, size_t problem_bytes)
 {
@@ -360,7 +374,9 @@ int fuse_server_open(struct transport_server *server, bool take_over, char *prob
 		error = -EPROTO;
 	if (take_over && error == 0) {
 		replay_hello(server);
+		step("hello");
 		error = ask_again(server);
+		step("resend");
 	}
 	if (error < 0) {
 		snprintf(problem, problem_bytes, "the FUSE connection cannot be taken over: %s", strerror(-error));

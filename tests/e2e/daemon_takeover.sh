@@ -3,53 +3,41 @@
 # The server is killed again and again while it works: another one takes over, every byte is right, no request fails.
 # FOLIOSWAP_KILLS says how often (25).
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/takeover_lib.sh"
 
 need_device
 need_tools fio
 
 kills=${FOLIOSWAP_KILLS-25}
 
-# Names the serving process in $server; waits for it, a take-over may be under way.
-find_server() {
-	server=$(server_of "$keeper")
-}
-
-random_ms() {
+random_s() {
 	od -An -N2 -tu2 /dev/urandom | awk -v most="$1" '{ printf "%.3f", $1 % most / 1000 }'
 }
 
-io_errors() {
-	dmesg 2>/dev/null | grep -c "I/O error, dev ${node#/dev/}" || true
-}
-
 start "$first_name" --size 512M --codec lz4 --frame 64K --reserve 4M --mem-limit 1G
-errors_before=$(io_errors)
-verify_on() {
-	while [ ! -e "$work/enough" ]; do
-		fio --name=verify --filename="$node" --size=384M --ioengine=libaio --direct=1 --iodepth=8 --rw=randrw \
-			--bsrange=4k-1m --blockalign=4k --verify=crc32c --verify_fatal=1 --buffer_compress_percentage=50 \
-			--refill_buffers >>"$work/fio.txt" 2>&1 || return
-	done
-}
-verify_on &
-fio_pid=$!
+# No thread that touches requests has a capability, and nothing in the process dumps core or gains any.
+for task in /proc/"$server"/task/*; do
+	case $(cat "$task/comm") in
+	io-* | fs-*) grep -q '^CapPrm:[[:space:]]*0*$' "$task/status" || fail "$(cat "$task/comm") has capabilities" ;;
+	*) grep -q '^CapPrm:[[:space:]]*[0-9a-f]*$' "$task/status" || fail "no capabilities in $task/status" ;;
+	esac
+	grep -q '^NoNewPrivs:[[:space:]]*1' "$task/status" || fail "$(cat "$task/comm") may gain privileges"
+done
+grep -q '^Max core file size *0 *0 ' "/proc/$server/limits" || fail "the server may dump core"
+
+verify_begin
 done_kills=0
 while [ $done_kills -lt "$kills" ]; do
-	sleep "$(random_ms 500)"
-	is_gone $fio_pid && fail "fio ended after $done_kills kills"
+	sleep "$(random_s 500)"
+	verify_goes_on
 	wait_for 10 find_server || fail "no server after $done_kills kills"
 	kill -KILL "$server"
 	wait_for 10 is_gone "$server" || fail "a killed server does not end"
 	done_kills=$((done_kills + 1))
 done
-touch "$work/enough"
-wait_for 60 is_gone $fio_pid || fail "fio hangs"
-wait $fio_pid || fail "fio found errors"
-wait_for 10 find_server || fail "no server at the end"
+verify_end
 all_taken() {
-	[ "$(grep -c 'another server has taken over' "$work/log.$name")" = "$done_kills" ]
+	[ "$(taken_over)" = "$done_kills" ]
 }
-wait_for 10 all_taken ||
-	fail "$done_kills kills, and $(grep -c 'another server has taken over' "$work/log.$name") servers took over"
-[ "$(io_errors)" = "$errors_before" ] || fail "I/O errors in the kernel's log"
+wait_for 10 all_taken || fail "$done_kills kills, and $(taken_over) servers took over"
 stop

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# What the take-over scripts share; sourced after lib.sh.
+
+# Names the serving process in $server; a take-over may be under way.
+find_server() {
+	server=$(server_of "$keeper")
+}
+
+io_errors() {
+	dmesg 2>/dev/null | grep -c "I/O error, dev ${node#/dev/}" || true
+}
+
+taken_over() {
+	grep -c 'another server has taken over' "$work/log.$name"
+}
+
+verify_until_enough() {
+	while [ ! -e "$work/enough" ]; do
+		fio --name=verify --filename="$node" --size=384M --ioengine=libaio --direct=1 --iodepth=8 --rw=randrw \
+			--bsrange=4k-1m --blockalign=4k --verify=crc32c --verify_fatal=1 --buffer_compress_percentage=50 \
+			--refill_buffers >>"$work/fio.txt" 2>&1 || return
+	done
+}
+
+# fio writes, reads and compares on $node, until verify_end.
+verify_begin() {
+	errors_before=$(io_errors)
+	rm -f "$work/enough"
+	verify_until_enough &
+	fio_pid=$!
+}
+
+verify_goes_on() {
+	! is_gone $fio_pid || fail "fio ended: $(tail -n 40 "$work/fio.txt")"
+}
+
+verify_end() {
+	touch "$work/enough"
+	wait_for 60 is_gone $fio_pid || fail "fio hangs"
+	wait $fio_pid || fail "fio found errors: $(tail -n 40 "$work/fio.txt")"
+	wait_for 10 find_server || fail "no server at the end"
+	[ "$(io_errors)" = "$errors_before" ] || fail "I/O errors in the kernel's log"
+}
