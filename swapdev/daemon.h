@@ -16,6 +16,7 @@ enum daemon_exit {
 	DAEMON_USAGE = 2,
 	DAEMON_UNSAFE = 3, /* what --allow-unsafe would accept */
 	DAEMON_BUSY = 4,
+	DAEMON_STRANGER = 5, /* a server that does not know its keeper's start block */
 };
 
 struct daemon_options {

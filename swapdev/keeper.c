@@ -185,7 +185,7 @@ static void on_server_message(struct keeper *keeper, const struct link_message *
 		keeper_enter(keeper, RUNNING, NO_DEADLINE);
 	} else if (message->kind == LINK_STOPPING && keeper->state != KILLED) {
 		keeper_enter(keeper, STOPPING, STOP_WAIT_NS);
-	} else if (message->kind == LINK_UPGRADE && keeper->state == RUNNING) {
+	} else if (message->kind == LINK_UPGRADE) {
 		keeper_upgrade(keeper, message->text);
 	} else if (message->kind == LINK_CHANGED && keeper->state == RUNNING) {
 		keeper_renew_standby(keeper);
@@ -288,6 +288,8 @@ static void describe_end(int status, char *line, size_t line_bytes)
 	if (WIFSIGNALED(status))
 		snprintf(line, line_bytes, "the server was killed by signal %d (%s)", WTERMSIG(status),
 			strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) == DAEMON_STRANGER || WEXITSTATUS(status) == DAEMON_USAGE)
+		snprintf(line, line_bytes, "the binary is of another version, which this keeper cannot start");
 	else
 		snprintf(line, line_bytes, "the server has ended with exit code %d", WEXITSTATUS(status));
 }

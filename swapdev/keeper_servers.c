@@ -139,26 +139,40 @@ void keeper_renew_standby(struct keeper *keeper)
 	if (!keeper->can_take_over || keeper->upgrade_fd >= 0)
 		return;
 	child_retire(&keeper->standby);
+	tell_standby(keeper);
 	keeper->standby_until_ns = NO_DEADLINE;
 	keeper->standby_ns = 0;
 }
 
+static const char *why_no_upgrade(const struct keeper *keeper)
+{
+	if (keeper->options->no_standby)
+		return "the device was added with --no-standby: its server is not replaced";
+	if (!keeper->can_take_over)
+		return "a server cannot be replaced on this kernel";
+	if (keeper->upgrade_fd >= 0)
+		return "an upgrade is under way";
+	return keeper->state == RUNNING ? NULL : "the device is being set up or taken down";
+}
+
 void keeper_upgrade(struct keeper *keeper, const char *path)
 {
-	char line[200] = "";
-	int fd = -1;
+	const char *why = why_no_upgrade(keeper);
+	char line[200];
+	int fd;
 
-	if (!keeper->can_take_over)
-		snprintf(line, sizeof(line), "a server cannot be replaced on this kernel");
-	else if (keeper->upgrade_fd >= 0)
-		snprintf(line, sizeof(line), "an upgrade is under way");
-	else if ((fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)) < 0)
-		snprintf(line, sizeof(line), "cannot open %.120s: %s", path, strerror(errno));
+	if (why) {
+		link_send(keeper->server.link_fd, LINK_NOT_UPGRADED, 0, why);
+		return;
+	}
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0) {
+		snprintf(line, sizeof(line), "cannot open %.120s: %s", path, strerror(errno));
 		link_send(keeper->server.link_fd, LINK_NOT_UPGRADED, 0, line);
 		return;
 	}
 	child_retire(&keeper->standby);
+	tell_standby(keeper);
 	keeper->upgrade_fd = fd;
 	start_standby(keeper, fd);
 }

@@ -30,6 +30,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define STACK_BYTES (128 * 1024)
@@ -479,6 +480,7 @@ static void close_on_exec(const struct server_start *start)
 static int read_start(struct server *server, int start_fd, struct server_start *start)
 {
 	ssize_t got = pread(start_fd, start, sizeof(*start), 0);
+	struct stat status;
 
 	close(start_fd);
 	if (got != (ssize_t)sizeof(*start) || start->magic != SERVER_START_MAGIC ||
@@ -491,6 +493,8 @@ static int read_start(struct server *server, int start_fd, struct server_start *
 	server->ops = transport_find(start->transport);
 	if (!server->ops)
 		return fail_with(server, -EPROTO, "this folioswapd does not know the device's transport");
+	if (fstat(start->state_fd, &status) < 0 || (uint64_t)status.st_size != server->ops->state_bytes)
+		return fail_with(server, -EPROTO, "this folioswapd keeps the transport's state in another way");
 	server->transport = mmap(NULL, server->ops->state_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, start->state_fd, 0);
 	if (server->transport == MAP_FAILED)
 		return fail(server, -errno, "map the transport's state");
@@ -508,10 +512,13 @@ int server_main(int start_fd)
 {
 	static struct server_start start;
 	struct server server = {.serve_fd = -1, .claim_fd = -1};
-	int exit_code = DAEMON_FAILED;
+	int exit_code = DAEMON_FAILED, error;
 	struct link_message go;
 
-	if (read_start(&server, start_fd, &start) < 0 || is_orphan(&start))
+	error = read_start(&server, start_fd, &start);
+	if (error < 0)
+		return error == -EPROTO ? DAEMON_STRANGER : DAEMON_FAILED;
+	if (is_orphan(&start))
 		return DAEMON_FAILED;
 	prctl(PR_SET_NAME, "folioswapd-sby", 0, 0, 0);
 	listen_to_steps(&server);

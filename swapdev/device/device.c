@@ -14,6 +14,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+/* What was waiting for a server comes at once. */
+#define OUTAGE_SLACK_NS (200 * UINT64_C(1000000))
+
 struct device {
 	uint64_t size_bytes;
 	uint32_t unit_bytes;
@@ -23,6 +26,7 @@ struct device {
 	struct inflight *inflight[STORE_THREADS_MAX];
 	struct stats_takeovers *takeovers;
 	bool has_suspects;
+	uint64_t opened_ns;
 	uint64_t moved; /* answers and room made, when the watchdog last saw them move */
 	uint64_t moved_ns;
 };
@@ -148,7 +152,7 @@ void device_open(struct device *device, uint64_t reaped_ns, bool crashed)
 	atomic_store(&device->takeovers->reaped_ns, reaped_ns);
 	if (reaped_ns)
 		atomic_fetch_add(&device->takeovers->count, 1);
-	device->moved_ns = now_ns;
+	device->opened_ns = device->moved_ns = now_ns;
 }
 
 void device_count_requeued(struct device *device)
@@ -181,9 +185,10 @@ static uint32_t find_crashes(struct device *device, const struct inflight_range 
 	return crashes;
 }
 
-/* The first answer after a take-over ends the outage. */
-static void count_outage(struct stats_takeovers *takeovers)
+/* The first answer after a take-over ends the outage, unless it is to a request that came much later: that had none. */
+static void count_outage(struct device *device, uint64_t received_ns)
 {
+	struct stats_takeovers *takeovers = device->takeovers;
 	uint64_t reaped_ns, outage_ns;
 
 	if (!atomic_load_explicit(&takeovers->reaped_ns, memory_order_relaxed))
@@ -191,7 +196,7 @@ static void count_outage(struct stats_takeovers *takeovers)
 	reaped_ns = atomic_exchange(&takeovers->reaped_ns, 0);
 	if (!reaped_ns)
 		return;
-	outage_ns = clock_ns() - reaped_ns;
+	outage_ns = (received_ns > device->opened_ns + OUTAGE_SLACK_NS ? device->opened_ns : clock_ns()) - reaped_ns;
 	atomic_store(&takeovers->last_outage_ns, outage_ns);
 	if (outage_ns > atomic_load(&takeovers->worst_outage_ns))
 		atomic_store(&takeovers->worst_outage_ns, outage_ns);
@@ -223,5 +228,5 @@ void device_submit(struct device *device, unsigned thread, struct request *reque
 	count_request(io, request, error);
 	request->complete(request, error);
 	inflight_end(inflight);
-	count_outage(device->takeovers);
+	count_outage(device, request->received_ns);
 }

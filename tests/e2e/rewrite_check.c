@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS 8
+#define THREADS 3 /* few: each comes back to its granules while a slow request is still in execution */
 #define GRANULES 2 /* of each thread */
 #define GRANULE_BYTES 4096
 
@@ -74,28 +74,38 @@ static void note_wait(struct writer *writer, uint64_t begin_ns)
 		writer->worst_ns = took_ns;
 }
 
+static void check(struct writer *writer, uint64_t *got, uint64_t *expected, uint64_t granule, uint64_t number)
+{
+	uint64_t begin_ns = now_ns();
+
+	if (pread(fd, got, GRANULE_BYTES, (off_t)(granule * GRANULE_BYTES)) != GRANULE_BYTES)
+		fail(2, "read", granule, number, 0);
+	note_wait(writer, begin_ns);
+	fill(expected, granule, number);
+	if (!stop && memcmp(expected, got, GRANULE_BYTES) != 0)
+		fail(1, "wrong bytes", granule, number, got[0]);
+}
+
 static void *writer_main(void *argument)
 {
 	struct writer *writer = argument;
-	uint64_t *wrote = aligned_alloc(GRANULE_BYTES, GRANULE_BYTES), *got = aligned_alloc(GRANULE_BYTES, GRANULE_BYTES);
+	uint64_t *plain = aligned_alloc(GRANULE_BYTES, GRANULE_BYTES), *got = aligned_alloc(GRANULE_BYTES, GRANULE_BYTES);
+	uint64_t last[GRANULES] = {0};
 
-	for (uint64_t number = 1; wrote && got && !stop; number++) {
+	for (uint64_t number = 1; plain && got && !stop; number++) {
 		/* Neighbours belong to different threads, so that they share units, slots and objects. */
-		uint64_t granule = number * 7 % GRANULES * THREADS + writer->index, begin_ns = now_ns();
-		off_t offset = (off_t)(granule * GRANULE_BYTES);
+		uint64_t own = number % GRANULES, granule = own * THREADS + writer->index, begin_ns = now_ns();
 
-		fill(wrote, granule, number);
-		if (pwrite(fd, wrote, GRANULE_BYTES, offset) != GRANULE_BYTES)
+		fill(plain, granule, number);
+		if (pwrite(fd, plain, GRANULE_BYTES, (off_t)(granule * GRANULE_BYTES)) != GRANULE_BYTES)
 			fail(2, "write", granule, number, 0);
 		note_wait(writer, begin_ns);
-		begin_ns = now_ns();
-		if (!stop && pread(fd, got, GRANULE_BYTES, offset) != GRANULE_BYTES)
-			fail(2, "read", granule, number, 0);
-		note_wait(writer, begin_ns);
-		if (!stop && memcmp(wrote, got, GRANULE_BYTES) != 0)
-			fail(1, "wrong bytes", granule, number, got[0]);
+		last[own] = number;
+		for (unsigned i = 0; i < GRANULES && !stop; i++)
+			if (last[i])
+				check(writer, got, plain, i * THREADS + writer->index, last[i]);
 	}
-	free(wrote);
+	free(plain);
 	free(got);
 	return NULL;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 
 #include <errno.h>
@@ -519,6 +520,11 @@ static void test_outage_ends_with_the_first_answer(void **state)
 	assert_int_equal(write_granule(&fixture, 0, 1), 0);
 	assert_true(takeovers->last_outage_ns >= 7000000);
 	assert_int_equal(takeovers->worst_outage_ns, takeovers->last_outage_ns);
+	/* Nobody wanted anything for a while: that is no outage. */
+	device_open(fixture.device, clock_ns() - 1000000, false);
+	usleep(300000);
+	assert_int_equal(write_granule(&fixture, 0, 1), 0);
+	assert_true(takeovers->last_outage_ns >= 1000000 && takeovers->last_outage_ns < 100000000);
 	fixture_deinit(&fixture);
 }
 
