@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* Between an object's plain granules and its payload of frames. */
 #include "frame.h"
+#include "frame_cache.h"
 #include "stats.h"
 #include "sum.h"
 
@@ -102,87 +103,34 @@ int frame_decode(struct decompressor *decompressor, unsigned codec, const struct
 	return decompressor_run(decompressor, codec, frame->stored, frame->stored_bytes, plain, frame->plain_bytes);
 }
 
-void frame_cache_init(struct frame_cache *cache, uint8_t *area, uint64_t area_bytes)
-{
-	memset(cache, 0, sizeof(*cache));
-	cache->area = area;
-	cache->area_bytes = area_bytes;
-}
-
-static void frame_cache_forget(struct frame_cache *cache)
-{
-	for (unsigned i = 0; i < FRAME_CACHE_ENTRIES; i++)
-		cache->entry[i].used = 0;
-}
-
-static uint8_t *frame_cache_data(const struct frame_cache *cache, unsigned entry)
-{
-	return cache->area + entry * (cache->area_bytes / FRAME_CACHE_ENTRIES);
-}
-
-/* Returns the decoded frame, or NULL. */
-static const uint8_t *frame_cache_lookup(struct frame_cache *cache, uint32_t id, uint64_t seq, uint32_t index)
-{
-	for (unsigned i = 0; i < FRAME_CACHE_ENTRIES; i++) {
-		if (cache->entry[i].used && cache->entry[i].id == id && cache->entry[i].seq == seq &&
-			cache->entry[i].index == index) {
-			cache->entry[i].used = ++cache->clock;
-			return frame_cache_data(cache, i);
-		}
-	}
-	return NULL;
-}
-
-/* The entry to decode into; it stays empty until the caller has filled it. */
-static unsigned frame_cache_victim(struct frame_cache *cache, uint32_t plain_bytes)
-{
-	bool whole = plain_bytes > cache->area_bytes / FRAME_CACHE_ENTRIES;
-	unsigned victim = 0;
-
-	if (whole || cache->whole)
-		frame_cache_forget(cache);
-	cache->whole = whole;
-	for (unsigned i = 1; !whole && i < FRAME_CACHE_ENTRIES; i++) {
-		if (cache->entry[i].used < cache->entry[victim].used)
-			victim = i;
-	}
-	cache->entry[victim].used = 0;
-	return victim;
-}
-
 static void count_decoded(const struct frame_reader *reader, uint64_t bytes)
 {
 	if (reader->stats)
 		stats_count(&reader->stats->read_decoded_bytes, bytes);
 }
 
-/* A part of one frame, by way of the cache. */
+/* A part of one frame, by way of a cache. */
 static int frame_read_part(const struct frame_reader *reader, uint32_t id, const struct object *object,
 	const struct frame *frame, uint32_t index, uint64_t skip_bytes, uint64_t bytes, uint8_t *plain)
 {
-	struct frame_cache *cache = reader->cache;
-	const uint8_t *decoded = frame_cache_lookup(cache, id, object->seq, index);
-	unsigned victim;
-	uint8_t *data;
+	struct frame_cache *cache = frame->plain_bytes <= reader->small->entry_bytes ? reader->small : reader->large;
+	const struct frame_key key = {.id = id, .index = index, .seq = object->seq, .seed = frame->seed};
+	bool decoded;
+	struct frame_cache_entry *entry = frame_cache_get(cache, &key, &decoded);
 	int result;
 
 	if (reader->stats)
 		stats_count(decoded ? &reader->stats->frame_hits : &reader->stats->frame_misses, 1);
-	if (decoded) {
-		memcpy(plain, decoded + skip_bytes, bytes);
-		return 0;
+	if (!decoded) {
+		result = frame_decode(reader->decompressor, object->codec, frame, entry->data);
+		if (result < 0) {
+			frame_cache_drop(entry);
+			return result;
+		}
+		count_decoded(reader, frame->plain_bytes);
 	}
-	victim = frame_cache_victim(cache, frame->plain_bytes);
-	data = frame_cache_data(cache, victim);
-	result = frame_decode(reader->decompressor, object->codec, frame, data);
-	if (result < 0)
-		return result;
-	count_decoded(reader, frame->plain_bytes);
-	cache->entry[victim].id = id;
-	cache->entry[victim].seq = object->seq;
-	cache->entry[victim].index = index;
-	cache->entry[victim].used = ++cache->clock;
-	memcpy(plain, data + skip_bytes, bytes);
+	memcpy(plain, entry->data + skip_bytes, bytes);
+	frame_cache_release(entry);
 	return 0;
 }
 

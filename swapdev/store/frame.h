@@ -13,7 +13,8 @@
  * i << frame_order .. of the object; the last may be shorter. A frame as long
  * as its plain bytes is stored raw. Every frame decodes alone.
  *
- * Nothing here locks, allocates or blocks. Callers hold the unit lock shared.
+ * Nothing here allocates or blocks, and only reading by way of a cache locks.
+ * Callers hold the unit lock shared.
  */
 #ifndef STORE_FRAME_H
 #define STORE_FRAME_H
@@ -21,6 +22,7 @@
 #include "codec.h"
 #include "image.h"
 
+struct frame_cache;
 struct stats_io;
 
 struct frame_entry {
@@ -75,38 +77,17 @@ bool frame_is_intact(const struct frame *frame);
 int frame_decode(struct decompressor *decompressor, unsigned codec, const struct frame *frame, uint8_t *plain);
 
 /*
- * Frames decoded before, private to one I/O thread: reading a folio page by
- * page, or eight pages at a time, decodes each frame once. Keyed by (id, seq),
- * so a stale entry can never match.
- */
-#define FRAME_CACHE_ENTRIES 4
-
-struct frame_cache {
-	uint8_t *area;
-	uint64_t area_bytes;
-	struct {
-		uint32_t id;
-		uint32_t index;
-		uint64_t seq;
-		uint64_t used; /* 0: empty; else the clock of its last use */
-	} entry[FRAME_CACHE_ENTRIES];
-	uint64_t clock;
-	bool whole; /* the area holds one large frame instead of four */
-};
-
-/* Also to change to another area: all entries are forgotten. The cache's thread only. */
-void frame_cache_init(struct frame_cache *cache, uint8_t *area, uint64_t area_bytes);
-
-/*
  * Copies granules first .. first + count of an object (object-relative) to
- * plain: whole frames are decoded in place, parts by way of the cache.
+ * plain: whole frames are decoded in place, parts by way of a cache, which may
+ * wait for another thread that decodes the same frame.
  * same-filled objects need no payload. Damaged frames: their part of plain is
  * zeroed, the rest delivered, and -EIO returned.
  */
 struct frame_reader {
-	struct decompressor *decompressor;
-	struct frame_cache *cache; /* NULL: only whole frames may be asked for */
-	struct stats_io *stats;    /* NULL: nobody counts */
+	struct decompressor *decompressor; /* the thread's own */
+	struct frame_cache *small;	   /* NULL: only whole frames may be asked for */
+	struct frame_cache *large;	   /* of frames that do not fit into an entry of the small one */
+	struct stats_io *stats;		   /* NULL: nobody counts */
 };
 int frame_read(const struct frame_reader *reader, uint32_t id, const struct object *object, const uint8_t *payload,
 	uint32_t first, uint32_t count, uint8_t *plain);

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_FRAMES 4
+#define REWRITE_BUFFERS 2
 
 static uint64_t direct_payload_bytes(void)
 {
@@ -62,10 +62,11 @@ static uint64_t region_bytes(const struct store_config *config, enum image_regio
 	case REGION_STAGING:
 		return (uint64_t)config->slots * config->unit_bytes;
 	case REGION_SCRATCH:
-		return config->io_threads * (direct_payload_bytes() + CACHE_FRAMES * SCRATCH_FRAME_BYTES) +
-		       config->compress_threads * payload_bytes(config->unit_bytes) + 2 * SCRATCH_FRAME_BYTES;
+		return config->io_threads * direct_payload_bytes() +
+		       config->compress_threads * payload_bytes(config->unit_bytes) +
+		       (REWRITE_BUFFERS + scratch_small_entries(config->io_threads)) * SCRATCH_FRAME_BYTES;
 	case REGION_LARGE:
-		return (config->io_threads + 2) * (uint64_t)config->unit_bytes;
+		return (REWRITE_BUFFERS + scratch_large_entries(config->io_threads)) * (uint64_t)config->unit_bytes;
 	case REGION_STATS:
 		return stats_page_bytes(config->io_threads, config->compress_threads);
 	case REGION_REQUESTS:
@@ -273,7 +274,7 @@ int image_punch(const struct image *image, const void *start, uint64_t bytes)
 
 uint8_t *scratch_direct_payload(const struct image *image, unsigned io)
 {
-	return image->scratch + io * (direct_payload_bytes() + CACHE_FRAMES * SCRATCH_FRAME_BYTES);
+	return image->scratch + io * direct_payload_bytes();
 }
 
 uint8_t *scratch_payload(const struct image *image, unsigned worker)
@@ -282,23 +283,21 @@ uint8_t *scratch_payload(const struct image *image, unsigned worker)
 	       worker * payload_bytes(image->super->unit_bytes);
 }
 
-uint8_t *scratch_cache(const struct image *image, unsigned io, uint64_t frame_bytes)
-{
-	if (frame_bytes <= SCRATCH_FRAME_BYTES)
-		return scratch_direct_payload(image, io) + direct_payload_bytes();
-	return image->large + io * (uint64_t)image->super->unit_bytes;
-}
-
-uint64_t scratch_cache_bytes(const struct image *image, uint64_t frame_bytes)
-{
-	return frame_bytes <= SCRATCH_FRAME_BYTES ? CACHE_FRAMES * SCRATCH_FRAME_BYTES : image->super->unit_bytes;
-}
-
 uint8_t *scratch_rewrite(const struct image *image, unsigned index, uint64_t frame_bytes)
 {
 	const struct superblock *super = image->super;
 
 	if (frame_bytes <= SCRATCH_FRAME_BYTES)
 		return scratch_payload(image, super->compress_threads) + index * SCRATCH_FRAME_BYTES;
-	return image->large + (super->io_threads + index) * (uint64_t)super->unit_bytes;
+	return image->large + index * (uint64_t)super->unit_bytes;
+}
+
+uint8_t *scratch_small_cache(const struct image *image)
+{
+	return scratch_rewrite(image, REWRITE_BUFFERS, SCRATCH_FRAME_BYTES);
+}
+
+uint8_t *scratch_large_cache(const struct image *image)
+{
+	return image->large + REWRITE_BUFFERS * (uint64_t)image->super->unit_bytes;
 }

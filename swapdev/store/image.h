@@ -11,7 +11,7 @@
  *   slots        one header per staging slot
  *   requests     per I/O thread: the request in execution (for a successor)
  *   stats        the shared statistics page
- *   scratch      per thread: compression output, decoded frames; no content outlives a call
+ *   scratch      compression output per thread, the cache of decoded frames; no content outlives the process
  *   staging      slots x unit: plain bytes of units being gathered
  *   map          one word per granule (the only truth about it)
  *   records *    one per object
@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #define IMAGE_MAGIC UINT64_C(0x31494f494c4f4646) /* "FFOLIOI1" */
-#define IMAGE_VERSION 1
+#define IMAGE_VERSION 2
 #define IMAGE_ALIGN (2 * MIB)
 
 /* Bits of superblock.features: a program that does not know one refuses the image. None so far. */
@@ -274,17 +274,28 @@ int image_punch(const struct image *image, const void *start, uint64_t bytes);
  * Scratch, by what it is for. Frames up to SCRATCH_FRAME_BYTES are decoded in
  * the scratch region, larger ones in the large region.
  *
- *   scratch  io x [direct payload | cache], compression threads x [payload], [rewrite buffers]
- *   large    io x [cache], [rewrite buffers]
+ *   scratch  io x [direct payload], compression threads x [payload], [rewrite buffers], [small cache]
+ *   large    [rewrite buffers], [large cache]
  */
 #define SCRATCH_FRAME_BYTES (64 * KIB)
 #define SCRATCH_DIRECT_BYTES (64 * KIB)
 
+/* Entries of the two caches of decoded frames. */
+static inline unsigned scratch_small_entries(unsigned io_threads)
+{
+	return 4 * io_threads;
+}
+
+/* One for each thread, and two that it may come back to. */
+static inline unsigned scratch_large_entries(unsigned io_threads)
+{
+	return io_threads + 2;
+}
+
 uint8_t *scratch_direct_payload(const struct image *image, unsigned io);
 uint8_t *scratch_payload(const struct image *image, unsigned worker);
-/* The cache of an I/O thread, and how long it is, for frames up to frame_bytes. */
-uint8_t *scratch_cache(const struct image *image, unsigned io, uint64_t frame_bytes);
-uint64_t scratch_cache_bytes(const struct image *image, uint64_t frame_bytes);
+uint8_t *scratch_small_cache(const struct image *image); /* entries of SCRATCH_FRAME_BYTES */
+uint8_t *scratch_large_cache(const struct image *image); /* entries of a unit */
 /* One of the janitor's two buffers of a frame each. */
 uint8_t *scratch_rewrite(const struct image *image, unsigned index, uint64_t frame_bytes);
 

@@ -201,22 +201,13 @@ int store_write(struct store_io *io, uint64_t granule, uint32_t count, const voi
 	return result;
 }
 
-/* A larger frame size was set since the last read: its frames need the larger cache, which is populated by now. */
-static void follow_frame_size(struct store_io *io)
-{
-	const struct image *image = &io->store->image;
-	uint32_t largest = atomic_load_explicit(&io->frame_largest_bytes, memory_order_acquire);
-	uint8_t *area = scratch_cache(image, io->index, largest);
-
-	if (area != io->cache.area)
-		frame_cache_init(&io->cache, area, scratch_cache_bytes(image, largest));
-}
-
 static int read_object(struct store_io *io, uint64_t granule, uint32_t count, uint32_t id, uint8_t *plain)
 {
 	struct store *store = io->store;
-	const struct frame_reader reader = {
-		.decompressor = io->decompressor, .cache = &io->cache, .stats = io->stats};
+	const struct frame_reader reader = {.decompressor = io->decompressor,
+		.small = &store->small_cache,
+		.large = &store->large_cache,
+		.stats = io->stats};
 	struct object object;
 	int result = -EIO;
 
@@ -267,7 +258,6 @@ int store_read(struct store_io *io, uint64_t granule, uint32_t count, void *data
 	begin(io, STATS_READ);
 	unit_lock_shared(store, unit);
 	stage(io, STATS_WAIT);
-	follow_frame_size(io);
 	while (granule < end) {
 		map_word word;
 		uint32_t run = map_run(store, granule, (uint32_t)(end - granule), &word);

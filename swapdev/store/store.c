@@ -208,16 +208,15 @@ static void open_stats(struct store *store)
 		store->io[i].stats = stats_page_io(page, i);
 }
 
-/* The predecessor may have allowed larger frames since this process was prepared. */
-static void open_caches(struct store *store)
+static int open_caches(struct store *store)
 {
-	uint32_t largest = store->image.super->frame_largest_bytes;
+	const struct superblock *super = store->image.super;
+	int result = frame_cache_init(&store->small_cache, scratch_small_entries(super->io_threads),
+		scratch_small_cache(&store->image), SCRATCH_FRAME_BYTES);
 
-	for (unsigned i = 0; i < store->image.super->io_threads; i++) {
-		store->io[i].frame_largest_bytes = largest;
-		frame_cache_init(&store->io[i].cache, scratch_cache(&store->image, i, largest),
-			scratch_cache_bytes(&store->image, largest));
-	}
+	return result < 0 ? result
+			  : frame_cache_init(&store->large_cache, scratch_large_entries(super->io_threads),
+				    scratch_large_cache(&store->image), super->unit_bytes);
 }
 
 /* Contexts for what the image says now. */
@@ -250,6 +249,8 @@ static int open_tables(struct store *store)
 		result = open_workers(store);
 	if (result == 0)
 		result = open_io(store);
+	if (result == 0)
+		result = open_caches(store);
 	if (result == 0)
 		result = janitor_init(store);
 	return result < 0 ? result : open_encoders(store);
@@ -333,7 +334,6 @@ int store_recover(struct store *store)
 	if (result == 0) {
 		set_headroom(store);
 		open_stats(store);
-		open_caches(store);
 		result = open_encoders(store);
 	}
 	if (result == 0) {
@@ -395,6 +395,8 @@ void store_close(struct store *store)
 			free(store->worker[i].run);
 		}
 	}
+	frame_cache_deinit(&store->small_cache);
+	frame_cache_deinit(&store->large_cache);
 	janitor_deinit(store);
 	ids_deinit(&store->ids);
 	pool_deinit(&store->pool);
@@ -490,8 +492,6 @@ static int allow_frame(struct store *store, uint32_t frame_bytes)
 	if (result < 0)
 		return result;
 	atomic_store(&super->frame_largest_bytes, frame_bytes);
-	for (unsigned i = 0; i < super->io_threads; i++)
-		atomic_store(&store->io[i].frame_largest_bytes, frame_bytes);
 	return 0;
 }
 

@@ -5,10 +5,12 @@
  * Lock order (each list is complete; never take to the left of what you hold):
  *
  *   unit lock (one at a time) -> staging.lock | pool.lock | ids.lock   (leaves)
+ *   unit lock, shared -> frame_cache.claiming -> lock of a frame cache's entry (one at a time, a leaf)
  *
  * Unit lock, shared:    look up, copy from a slot, decode, compress a slot, allocate.
  * Unit lock, exclusive: copy into a slot, store words, replace `place`, free.
  *                       Nobody compresses, decodes, allocates, waits or does I/O under it.
+ * Entry of a frame cache, shared: copy from it. Exclusive: decode into it; only who wants that frame waits.
  *
  * Threads: I/O threads (struct store_io each), compression threads (struct
  * worker each), one growth thread, one control thread. One compression thread
@@ -20,6 +22,7 @@
 #include "clock.h"
 #include "codec.h"
 #include "frame.h"
+#include "frame_cache.h"
 #include "ids.h"
 #include "image.h"
 #include "pool.h"
@@ -99,9 +102,7 @@ struct store_io {
 	enum stats_kind kind; /* of the request in execution: where stage times go */
 	struct encoder_slot encoder;
 	struct decompressor *decompressor;
-	struct frame_cache cache;
-	_Atomic uint32_t frame_largest_bytes; /* set by the control thread: the cache must hold such frames */
-	uint8_t *payload;		      /* scratch: one direct object */
+	uint8_t *payload; /* scratch: one direct object */
 	uint64_t slice_ns; /* clock at the last stage border */
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
@@ -175,6 +176,8 @@ struct store {
 	struct unit_lock unit_lock[UNIT_LOCKS];
 	struct staging staging;
 	struct store_io *io;
+	struct frame_cache small_cache; /* decoded frames up to SCRATCH_FRAME_BYTES */
+	struct frame_cache large_cache; /* larger ones; its entries are present before such a frame exists */
 	struct worker *worker;
 	struct janitor janitor;
 	struct growth growth;

@@ -8,23 +8,42 @@
 
 #define GRANULES_MAX 64
 #define OBJECT_ID 7
+#define SMALL_ENTRIES 4
+#define SMALL_BYTES (64 * KIB)
+#define LARGE_ENTRIES 2
+#define LARGE_BYTES (GRANULES_MAX * GRANULE_BYTES)
 
 struct fixture {
 	struct compressor *compressor;
 	struct decompressor *decompressor;
-	struct frame_cache cache;
+	struct frame_cache small;
+	struct frame_cache large;
 	struct stats_io *stats;
 	struct object object;
 	uint8_t *plain;
 	uint8_t *payload;
 	uint8_t *out;
-	uint8_t *area;
+	uint8_t *area; /* both caches */
 	uint64_t random;
 };
 
 static const struct codec_choice choices[] = {
 	{CODEC_COPY, 0}, {CODEC_LZ4, 1}, {CODEC_LZ4HC, 4}, {CODEC_ZSTD, 1}, {CODEC_ZSTD, 7}};
 #define CHOICES (sizeof(choices) / sizeof(choices[0]))
+
+static void caches_create(struct fixture *fixture)
+{
+	assert_int_equal(frame_cache_init(&fixture->small, SMALL_ENTRIES, fixture->area, SMALL_BYTES), 0);
+	assert_int_equal(frame_cache_init(&fixture->large, LARGE_ENTRIES, fixture->area + SMALL_ENTRIES * SMALL_BYTES,
+				 LARGE_BYTES),
+		0);
+}
+
+static void caches_destroy(struct fixture *fixture)
+{
+	frame_cache_deinit(&fixture->small);
+	frame_cache_deinit(&fixture->large);
+}
 
 static void fixture_create(struct fixture *fixture, struct codec_choice choice)
 {
@@ -35,19 +54,20 @@ static void fixture_create(struct fixture *fixture, struct codec_choice choice)
 	fixture->plain = malloc(bytes);
 	fixture->payload = aligned_alloc(64, round_up_u64(frame_payload_max_bytes(bytes) + 1, 64));
 	fixture->out = malloc(bytes);
-	fixture->area = malloc(4 * bytes);
+	fixture->area = malloc(SMALL_ENTRIES * SMALL_BYTES + LARGE_ENTRIES * LARGE_BYTES);
 	fixture->stats = aligned_alloc(64, sizeof(*fixture->stats));
 	assert_true(fixture->plain && fixture->payload && fixture->out && fixture->area && fixture->stats);
 	memset(fixture->stats, 0, sizeof(*fixture->stats));
 	assert_int_equal(compressor_create(&fixture->compressor, choice, bytes), 0);
 	assert_int_equal(decompressor_create(&fixture->decompressor, bytes), 0);
-	frame_cache_init(&fixture->cache, fixture->area, FRAME_CACHE_ENTRIES * 64 * KIB);
+	caches_create(fixture);
 }
 
 static void fixture_destroy(struct fixture *fixture)
 {
 	compressor_destroy(fixture->compressor);
 	decompressor_destroy(fixture->decompressor);
+	caches_destroy(fixture);
 	free(fixture->plain);
 	free(fixture->payload);
 	free(fixture->out);
@@ -78,7 +98,7 @@ static void encode(struct fixture *fixture, uint32_t count, unsigned frame_order
 
 static int read_part(struct fixture *fixture, uint32_t first, uint32_t count)
 {
-	const struct frame_reader reader = {fixture->decompressor, &fixture->cache, fixture->stats};
+	const struct frame_reader reader = {fixture->decompressor, &fixture->small, &fixture->large, fixture->stats};
 
 	memset(fixture->out, 0x5a, count * GRANULE_BYTES);
 	return frame_read(&reader, OBJECT_ID, &fixture->object, fixture->payload, first, count, fixture->out);
@@ -146,7 +166,7 @@ static void round_trips(void **state)
 
 static void same_filled_needs_no_payload(void **state)
 {
-	const struct frame_reader reader = {NULL, NULL, NULL};
+	const struct frame_reader reader = {NULL, NULL, NULL, NULL};
 	struct object object = {.first = 0,
 		.count = 5,
 		.filled = 5,
@@ -185,7 +205,8 @@ static void expect_bad_frames(struct fixture *fixture, uint64_t bad, const char 
 	for (uint32_t i = 0; i < object->count; i++) {
 		bool is_bad = bad >> (i >> object->frame_order) & 1;
 
-		frame_cache_init(&fixture->cache, fixture->area, FRAME_CACHE_ENTRIES * 64 * KIB);
+		caches_destroy(fixture);
+		caches_create(fixture);
 		if (read_part(fixture, i, 1) != (is_bad ? -EIO : 0))
 			fail_msg("%s: granule %u alone: answer", what, i);
 		if (memcmp(fixture->out, is_bad ? zeros : fixture->plain + i * GRANULE_BYTES, GRANULE_BYTES) != 0)
@@ -361,8 +382,8 @@ static void a_failed_decode_leaves_no_entry(void **state)
 	fixture_destroy(&fixture);
 }
 
-/* Frames larger than a quarter of the area use it whole; mixing with small ones, and enlarging, never mixes bytes. */
-static void whole_frames_and_a_growing_area(void **state)
+/* Frames of every size by turns, each in the cache that it fits into, never mix bytes. */
+static void small_and_large_frames(void **state)
 {
 	struct fixture fixture;
 
@@ -372,8 +393,6 @@ static void whole_frames_and_a_growing_area(void **state)
 		unsigned frame_order = (unsigned)random_below(&fixture.random, 7);
 		uint32_t first;
 
-		if (round == 200)
-			frame_cache_init(&fixture.cache, fixture.area, 4 * GRANULES_MAX * GRANULE_BYTES);
 		encode(&fixture, GRANULES_MAX - round % 3, frame_order, ALL_KINDS);
 		for (unsigned i = 0; i < 10; i++) {
 			first = (uint32_t)random_below(&fixture.random, fixture.object.count - 1);
@@ -381,19 +400,52 @@ static void whole_frames_and_a_growing_area(void **state)
 			assert_true(out_is_plain(&fixture, first, 1 + i % 2));
 		}
 	}
-	/* One large frame is kept as well. */
-	encode(&fixture, GRANULES_MAX, 6, 1U << STAMP_TEXT);
-	fixture.stats->frame_misses = fixture.stats->frame_hits = 0;
-	for (uint32_t i = 0; i < GRANULES_MAX; i++)
-		assert_int_equal(read_part(&fixture, i, 1), 0);
-	assert_int_equal(fixture.stats->frame_misses, 1);
-	assert_int_equal(fixture.stats->frame_hits, GRANULES_MAX - 1);
+	fixture_destroy(&fixture);
+}
+
+static unsigned entries_of(const struct frame_cache *cache, const struct object *object)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < cache->entries; i++)
+		count += cache->entry[i].where && cache->entry[i].seq == object->seq;
+	return count;
+}
+
+/* Large frames are kept as well, as many as there are entries; small ones beside them cost none of them. */
+static void large_frames_are_kept(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	fixture_create(&fixture, choices[1]);
+	encode(&fixture, GRANULES_MAX, 5, 1U << STAMP_TEXT);
+	for (uint32_t i = 0; i < 2 * GRANULES_MAX; i++) {
+		uint32_t first = i % 2 ? GRANULES_MAX / 2 + i / 4 : i / 4;
+
+		assert_int_equal(read_part(&fixture, first, 1), 0);
+		assert_true(out_is_plain(&fixture, first, 1));
+	}
+	assert_int_equal(fixture.stats->frame_misses, 2);
+	assert_int_equal(fixture.stats->frame_hits, 2 * GRANULES_MAX - 2);
+	assert_int_equal(fixture.stats->read_decoded_bytes, GRANULES_MAX * GRANULE_BYTES);
+	/* 48 granules: the second frame is as short as a small one, and lies among them. */
+	encode(&fixture, 48, 5, 1U << STAMP_TEXT);
+	for (unsigned round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < 48; i++) {
+			assert_int_equal(read_part(&fixture, i, 1), 0);
+			assert_true(out_is_plain(&fixture, i, 1));
+		}
+	}
+	assert_int_equal(fixture.stats->frame_misses, 4);
+	assert_int_equal(entries_of(&fixture.large, &fixture.object), 1);
+	assert_int_equal(entries_of(&fixture.small, &fixture.object), 1);
 	fixture_destroy(&fixture);
 }
 
 /*
- * Frames of two objects in one cache, small and large ones by turns: neither
- * the other object's nor what a frame of another size has overwritten is taken for good.
+ * Frames of two objects in the same caches, small and large ones by turns: the
+ * other object's is never taken for good.
  */
 static void two_objects(void **state)
 {
@@ -403,7 +455,7 @@ static void two_objects(void **state)
 	(void)state;
 	fixture_create(&fixture, choices[1]);
 	for (unsigned pair = 0; pair < 5; pair++) {
-		struct frame_reader reader = {fixture.decompressor, &fixture.cache, fixture.stats};
+		struct frame_reader reader = {fixture.decompressor, &fixture.small, &fixture.large, fixture.stats};
 		struct object other;
 		uint8_t *other_payload, *other_plain;
 
@@ -444,7 +496,8 @@ int main(void)
 		cmocka_unit_test(hits_are_counted),
 		cmocka_unit_test(never_a_stale_hit),
 		cmocka_unit_test(a_failed_decode_leaves_no_entry),
-		cmocka_unit_test(whole_frames_and_a_growing_area),
+		cmocka_unit_test(small_and_large_frames),
+		cmocka_unit_test(large_frames_are_kept),
 		cmocka_unit_test(two_objects),
 	};
 
