@@ -271,10 +271,23 @@ static bool read_ready_fd(const struct given *given, struct daemon_options *opti
 	return true;
 }
 
+/* "ublk: why not; fuse: why not" */
+static void explain_all(char *why, size_t why_bytes)
+{
+	size_t used = 0;
+	char problem[200];
+
+	for (unsigned i = 0; transport_table[i] && used < why_bytes; i++) {
+		if (transport_table[i]->probe(problem, sizeof(problem)) < 0)
+			used += (size_t)snprintf(why + used, why_bytes - used, "%s%s: %s", used ? "; " : "",
+				transport_table[i]->name, problem);
+	}
+}
+
 static enum options_outcome find_transport(const struct given *given, struct daemon_options *options)
 {
 	const char *name = given->text[OPTION_TRANSPORT] ? given->text[OPTION_TRANSPORT] : TRANSPORT_AUTO;
-	char why[200] = "";
+	char why[400] = "";
 
 	options->transport = transport_find(name);
 	if (!options->transport && strcmp(name, TRANSPORT_AUTO) != 0) {
@@ -284,7 +297,7 @@ static enum options_outcome find_transport(const struct given *given, struct dae
 	if (options->transport && options->transport->probe(why, sizeof(why)) == 0)
 		return OPTIONS_RUN;
 	if (!options->transport)
-		transport_table[0]->probe(why, sizeof(why));
+		explain_all(why, sizeof(why));
 	wrong(given, "no transport works here: %s", why);
 	return OPTIONS_CANNOT;
 }

@@ -11,12 +11,12 @@
 #include <string.h>
 
 /* ENTRY(name): its operations are name##_transport_ops. */
-#define TRANSPORT_LIST(ENTRY) ENTRY(fuse)
+#define TRANSPORT_LIST(ENTRY) ENTRY(ublk) ENTRY(fuse)
 
 #define TRANSPORT_AUTO "auto" /* the first that works on the machine */
 #define TRANSPORT_LIST_WORD_(name) ", " #name
 #define TRANSPORT_LIST_ITEM_(name) #name,
-#define TRANSPORT_NAMES TRANSPORT_AUTO TRANSPORT_LIST(TRANSPORT_LIST_WORD_) /* "auto, fuse" */
+#define TRANSPORT_NAMES TRANSPORT_AUTO TRANSPORT_LIST(TRANSPORT_LIST_WORD_) /* "auto, ublk, fuse" */
 
 /* Is it one of TRANSPORT_NAMES? */
 static inline bool transport_name_is_known(const char *name)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Loop devices first, while the mount's path still tells whose they are; then mount, files, directory. */
+/* Block devices first, while path and cookie still tell whose they are; then mount, files, directory. */
 #include "remains.h"
+#include "remains_ublk.h"
 
 #include "cleanup.h"
 #include "clock.h"
@@ -83,8 +84,19 @@ int control_loops(const char *name, char nodes[][64], int max)
 {
 	char directory[64];
 
+	int count;
+
 	snprintf(directory, sizeof(directory), CONTROL_DIR "/%.15s", name);
-	return find_loops(directory, nodes, max);
+	count = find_loops(directory, nodes, max);
+	return count + (count < max && remains_ublk_node(directory, nodes[count], sizeof(nodes[count])));
+}
+
+void control_fail_io(const char *name)
+{
+	char directory[64];
+
+	snprintf(directory, sizeof(directory), CONTROL_DIR "/%.15s", name);
+	remains_ublk_fail_io(directory);
 }
 
 static int clear_loop(const char *node, char *problem, size_t problem_bytes)
@@ -149,6 +161,8 @@ int control_clean_at(const char *directory, const char *name, char *problem, siz
 		return fail(problem, problem_bytes, "look into", path);
 	}
 	error = clear_loops(path, problem, problem_bytes);
+	if (error == 0)
+		error = remains_ublk_clear(path, problem, problem_bytes);
 	return error < 0 ? error : remove_directory(path, problem, problem_bytes);
 }
 
