@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=sh
+# Helpers of the scripts about ublk, which run as root in a rig's guest; sourced first.
+. "$(dirname "$0")/../e2e/lib.sh"
+
+cli=$FOLIOSWAP_BUILD/folioswap
+load=$FOLIOSWAP_BUILD/swapload
+
+[ -c /dev/ublk-control ] || skip "no /dev/ublk-control"
+need_tools fio blkdiscard mkswap swapon pgrep
+
+# Sets count to the ublk devices that there are.
+count_ublk() {
+	count=0
+	for entry in /sys/class/ublk-char/ublkc*; do
+		[ ! -e "$entry" ] || count=$((count + 1))
+	done
+}
+
+check_no_ublk() {
+	count_ublk
+	[ "$count" = 0 ] || fail "$count ublk devices are left"
+	for entry in /dev/ublkb* /dev/ublkc*; do
+		[ ! -e "$entry" ] || fail "$entry is left"
+	done
+	! grep -q ublkb /proc/swaps || fail "swap is left: $(cat /proc/swaps)"
+}
+
+# start_ublk OPTION...: a device of a name of its own; sets name, node, keeper, server.
+start_ublk() {
+	first_name=$((first_name + 1))
+	start "$first_name" --transport ublk "$@"
+	[ "$(cat "/sys/block/${node#/dev/}/queue/logical_block_size")" = 4096 ] || fail "$node has other blocks than 4 KiB"
+}
+
+stop_ublk() {
+	stop
+	check_no_ublk
+}
+
+# stat_of FIELD: of the device that was started last, an exact number.
+stat_of() {
+	"$cli" stat --raw --bytes "$name" | awk -v field="$1" '$1 == field {print $2}'
+}
+
+# requests_of KIND ORDER: how many whole requests came.
+requests_of() {
+	"$cli" stat --orders --raw --bytes "$name" | awk -v kind="$1" -v order="$2" '$2 == kind && $3 == order {print $5}'
+}
