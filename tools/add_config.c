@@ -38,6 +38,7 @@ enum {
 	OPTION_DISCARD,
 	OPTION_NO_DISCARD,
 	OPTION_MERGE,
+	OPTION_NO_STANDBY,
 	OPTION_ALLOW_UNSAFE,
 	OPTION_FAULT,
 };
@@ -58,6 +59,7 @@ const struct cli_option add_options[] = {
 	{"discard", NULL, OPTION_DISCARD, "take discard requests (default)"},
 	{"no-discard", NULL, OPTION_NO_DISCARD, "refuse discard requests"},
 	{"merge", NULL, OPTION_MERGE, "fuse: let the loop device merge requests: for swap of memory cgroups"},
+	{"no-standby", NULL, OPTION_NO_STANDBY, "no second server that takes over from a dead one"},
 	{"allow-unsafe", NULL, OPTION_ALLOW_UNSAFE, "go on where the daemon cannot be kept safe"},
 	{"fault", "RULE", OPTION_FAULT, "inject faults, for tests; see folioswapd(8)"},
 	{NULL, NULL, 0, NULL},
@@ -131,6 +133,9 @@ static int set_option(
 		break;
 	case OPTION_MERGE:
 		config->merge = true;
+		break;
+	case OPTION_NO_STANDBY:
+		config->no_standby = true;
 		break;
 	case OPTION_ALLOW_UNSAFE:
 		config->allow_unsafe = true;

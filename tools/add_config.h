@@ -21,6 +21,7 @@ struct add_config {
 	const char *fault; /* NULL: none */
 	bool discard;
 	bool merge;
+	bool no_standby;
 	bool allow_unsafe;
 	bool swapon;
 	int priority;

@@ -6,6 +6,7 @@
 #include "cli_device.h"
 #include "cli_process.h"
 #include "clock.h"
+#include "daemon_binary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,6 @@
 
 #define READY_TIMEOUT_MS 60000
 #define END_TIMEOUT_MS 10000
-#define DAEMON_NAME "folioswapd"
 #define ARGUMENTS_MAX 48
 
 static int signal_fd = -1;
@@ -56,22 +56,6 @@ static void add_number(struct arguments *arguments, const char *name, uint64_t v
 	add_option(arguments, name, text);
 }
 
-/* Beside this program, else wherever PATH says. */
-static void find_daemon(char path[4096])
-{
-	ssize_t length = readlink("/proc/self/exe", path, 4096 - sizeof(DAEMON_NAME));
-	char *slash;
-
-	path[length > 0 ? length : 0] = '\0';
-	slash = strrchr(path, '/');
-	if (slash) {
-		strcpy(slash + 1, DAEMON_NAME);
-		if (access(path, X_OK) == 0)
-			return;
-	}
-	strcpy(path, DAEMON_NAME);
-}
-
 static void make_arguments(const struct add_config *config, const char *name, int ready_fd, struct arguments *ret)
 {
 	char codec[16];
@@ -102,6 +86,8 @@ static void make_arguments(const struct add_config *config, const char *name, in
 		add_argument(ret, "--no-discard");
 	if (config->merge)
 		add_argument(ret, "--merge");
+	if (config->no_standby)
+		add_argument(ret, "--no-standby");
 	if (config->allow_unsafe)
 		add_argument(ret, "--allow-unsafe");
 	add_number(ret, "--ready-fd", (uint64_t)ready_fd);
@@ -144,10 +130,10 @@ static void exec_daemon(const char *path, char *const argv[], int ready_fd)
 static pid_t spawn_daemon(const struct add_config *config, const char *name, int ready_fd)
 {
 	struct arguments arguments;
-	char path[4096];
+	char path[DAEMON_PATH_BYTES];
 	pid_t pid;
 
-	find_daemon(path);
+	daemon_binary_find(path);
 	make_arguments(config, name, ready_fd, &arguments);
 	pid = fork();
 	if (pid == 0)

@@ -47,7 +47,7 @@ struct cli_verb {
 	void (*more_help)(FILE *out); /* columns and the like; may be NULL */
 };
 
-extern const struct cli_verb cmd_add, cmd_list, cmd_stat, cmd_set, cmd_compact, cmd_del, cmd_doctor;
+extern const struct cli_verb cmd_add, cmd_list, cmd_stat, cmd_set, cmd_compact, cmd_upgrade, cmd_del, cmd_doctor;
 
 /* The verb whose errors are reported from now on; also forgets the state of an earlier option scan. */
 void cli_begin(const struct cli_verb *verb);
@@ -62,6 +62,12 @@ int cli_fail(enum cli_exit code, const char *format, ...) __attribute__((format(
 
 /* The same, for what does not end the verb. */
 void cli_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A line on the terminal of stderr that the next one overwrites; nothing where that is no terminal. */
+void cli_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Wipes the last one, before anything else is printed; error lines do it by themselves. */
+void cli_progress_end(void);
 
 /* The worse of two exit codes: the first that is not CLI_DONE. */
 static inline int cli_first_failure(int before, int now)

@@ -50,8 +50,7 @@ int device_exit_code(int error)
 	}
 }
 
-/* Why the daemon of a device could not be asked. */
-static int report_silence(const char *name, int error)
+int device_report_silence(const char *name, int error)
 {
 	if (error == -ENOENT)
 		return cli_fail(CLI_NO_DEVICE, "no device '%s'; 'folioswap list' shows those there are", name);
@@ -65,7 +64,7 @@ static int report_silence(const char *name, int error)
 	return cli_fail(CLI_FAILED, "device %s: its daemon does not answer: %s", name, strerror(-error));
 }
 
-int device_ask(const char *name, const struct control_request *request, int timeout_ms, struct control_reply *ret,
+static int ask_once(const char *name, const struct control_request *request, int timeout_ms, struct control_reply *ret,
 	int *ret_image_fd)
 {
 	CLEANUP(close_fd) int fd = device_connect(name, timeout_ms);
@@ -79,12 +78,25 @@ int device_ask(const char *name, const struct control_request *request, int time
 	return control_receive(fd, ret, ret_image_fd);
 }
 
+/* The successor of a server that dies before it has answered is asked again: to say a thing twice does no harm here. */
+int device_ask(const char *name, const struct control_request *request, int timeout_ms, struct control_reply *ret,
+	int *ret_image_fd)
+{
+	int error = ask_once(name, request, timeout_ms, ret, ret_image_fd);
+
+	for (int i = 1; i < CONNECT_TRIES && error == -ECONNRESET && control_keeper_pid(name) > 0; i++) {
+		process_sleep_ms(CONNECT_PAUSE_MS);
+		error = ask_once(name, request, timeout_ms, ret, ret_image_fd);
+	}
+	return error;
+}
+
 int device_request(const char *name, const struct control_request *request, int timeout_ms, struct control_reply *ret)
 {
 	int error = device_ask(name, request, timeout_ms, ret, NULL);
 
 	if (error)
-		return report_silence(name, error);
+		return device_report_silence(name, error);
 	if (ret->error)
 		return cli_fail(device_exit_code(ret->error), "device %s: %.*s", name, (int)sizeof(ret->message),
 			ret->message[0] ? ret->message : strerror(-ret->error));
@@ -111,7 +123,7 @@ int device_info(const char *name, struct control_info *ret, int *ret_image_fd)
 	if (!error && ret_image_fd && image_fd < 0)
 		error = -EPROTO;
 	if (error)
-		return report_silence(name, error);
+		return device_report_silence(name, error);
 	if (ret_image_fd)
 		*ret_image_fd = take_fd(&image_fd);
 	return CLI_DONE;

@@ -35,6 +35,9 @@ int device_info(const char *name, struct control_info *ret, int *ret_image_fd);
 /* One request, one reply; a refusal of the daemon is reported. Returns an exit code. */
 int device_request(const char *name, const struct control_request *request, int timeout_ms, struct control_reply *ret);
 
+/* Says why the daemon of a device could not be asked: -errno of the exchange. Returns an exit code. */
+int device_report_silence(const char *name, int error);
+
 /* The exit code for a reply's error. */
 int device_exit_code(int error);
 

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Option tables over getopt_long, help texts from them, and error lines. */
+/* Option tables over getopt_long, help texts from them, error and progress lines. */
 #include "cli.h"
 
 #include <ctype.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPTIONS_MAX 40
 #define HELP_COLUMN 28
 
 static const struct cli_verb *current;
+static bool progress_is_shown;
 
 void cli_begin(const struct cli_verb *verb)
 {
@@ -129,6 +131,7 @@ static void report(const char *kind, const char *format, va_list arguments)
 			*at = '?';
 	}
 	fflush(stdout);
+	cli_progress_end();
 	if (current)
 		fprintf(stderr, "folioswap: %s: %s%s\n", current->name, kind, line);
 	else
@@ -152,4 +155,25 @@ void cli_warn(const char *format, ...)
 	va_start(arguments, format);
 	report("warning: ", format, arguments);
 	va_end(arguments);
+}
+
+void cli_progress(const char *format, ...)
+{
+	va_list arguments;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	fputs("\r\033[K", stderr);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fflush(stderr);
+	progress_is_shown = true;
+}
+
+void cli_progress_end(void)
+{
+	if (progress_is_shown)
+		fputs("\r\033[K", stderr);
+	progress_is_shown = false;
 }

@@ -123,14 +123,18 @@ int process_bounded(int (*work)(void *arg), void *arg, int timeout_ms)
 	return result > 0 ? -result : result;
 }
 
-/* In the child: only stderr is heard. */
-static void exec_quietly(char *const argv[], int stderr_fd)
+/* In the child: only one of its streams is heard. */
+static void exec_quietly(char *const argv[], int stream, int pipe_fd)
 {
 	forget_parent();
-	if (dup2(stderr_fd, STDERR_FILENO) < 0)
+	if (dup2(pipe_fd, stream) < 0)
 		_exit(126);
-	execvp(argv[0], argv);
-	dprintf(STDERR_FILENO, "cannot run %s: %s\n", argv[0], strerror(errno));
+	/* execvp() would have a shell read whatever the kernel does not execute. */
+	if (strchr(argv[0], '/'))
+		execv(argv[0], argv);
+	else
+		execvp(argv[0], argv);
+	dprintf(stream, "cannot run %s: %s\n", argv[0], strerror(errno));
 	_exit(127);
 }
 
@@ -143,7 +147,7 @@ static void read_first_line(int fd, char *message, size_t message_bytes)
 	message[strcspn(message, "\n")] = '\0';
 }
 
-int process_run(char *const argv[], int timeout_ms, char *message, size_t message_bytes)
+static int run_and_hear(char *const argv[], int stream, int timeout_ms, char *line, size_t line_bytes)
 {
 	CLEANUP(close_fd) int read_fd = -1;
 	int pipe_fds[2], result;
@@ -154,11 +158,21 @@ int process_run(char *const argv[], int timeout_ms, char *message, size_t messag
 	read_fd = pipe_fds[0];
 	pid = fork_bound_to_parent();
 	if (pid == 0)
-		exec_quietly(argv, pipe_fds[1]);
+		exec_quietly(argv, stream, pipe_fds[1]);
 	close(pipe_fds[1]);
 	if (pid < 0)
 		return -errno;
 	result = wait_or_kill(pid, timeout_ms);
-	read_first_line(read_fd, message, message_bytes);
+	read_first_line(read_fd, line, line_bytes);
 	return result;
+}
+
+int process_run(char *const argv[], int timeout_ms, char *message, size_t message_bytes)
+{
+	return run_and_hear(argv, STDERR_FILENO, timeout_ms, message, message_bytes);
+}
+
+int process_ask(char *const argv[], int timeout_ms, char *line, size_t line_bytes)
+{
+	return run_and_hear(argv, STDOUT_FILENO, timeout_ms, line, line_bytes);
 }

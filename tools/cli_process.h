@@ -24,6 +24,9 @@ int process_bounded(int (*work)(void *arg), void *arg, int timeout_ms);
  */
 int process_run(char *const argv[], int timeout_ms, char *message, size_t message_bytes);
 
+/* The same, hearing its stdout: for programs that are asked what they are. */
+int process_ask(char *const argv[], int timeout_ms, char *line, size_t line_bytes);
+
 /* Waits until the child ended. Returns its wait status, -ETIMEDOUT, or -errno. */
 int process_wait(pid_t pid, int timeout_ms);
 

@@ -7,6 +7,8 @@
 #include "cli_device.h"
 #include "cli_swap.h"
 #include "swaps.h"
+#include "transport_list.h"
+#include "ublk_control.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,6 +34,13 @@ static int refuse_ghosts(void)
 	return CLI_DONE;
 }
 
+/* Where auto takes FUSE although there is a ublk driver, the daemon looks itself. */
+static bool may_run_on_fuse(const struct add_config *config)
+{
+	return strcmp(config->transport, "fuse") == 0 ||
+	       (strcmp(config->transport, TRANSPORT_AUTO) == 0 && access(UBLK_CONTROL_NODE, F_OK) < 0);
+}
+
 static int refuse_low_min_free(void)
 {
 	CLEANUP(fclose) FILE *file = fopen("/proc/sys/vm/min_free_kbytes", "re");
@@ -54,7 +63,7 @@ static int refuse_unsafe_swap(const struct add_config *config)
 	if (!config->swapon || config->allow_unsafe)
 		return CLI_DONE;
 	result = refuse_ghosts();
-	return result ? result : refuse_low_min_free();
+	return result || !may_run_on_fuse(config) ? result : refuse_low_min_free();
 }
 
 static int refuse_before_start(const struct add_config *config)
@@ -75,6 +84,13 @@ static void warn_unsafe(uint32_t unsafe)
 	}
 }
 
+static void warn_alone(const char *name)
+{
+	cli_warn(
+		"device %s: if its server dies, it is not replaced here and all I/O fails; 'folioswap doctor' says why",
+		name);
+}
+
 static int finish(const struct add_config *config, const char *name, const char *node)
 {
 	struct control_info info;
@@ -83,6 +99,8 @@ static int finish(const struct add_config *config, const char *name, const char 
 	if (result)
 		return result;
 	warn_unsafe(info.unsafe);
+	if (!info.standby_pid && !config->no_standby)
+		warn_alone(name);
 	return config->swapon ? swap_on(node, config->priority, config->discard) : CLI_DONE;
 }
 

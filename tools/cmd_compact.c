@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
-#include <unistd.h>
 
 #define DEFAULT_TIMEOUT_S 60
 #define TIMEOUT_MAX_S 86400
@@ -27,19 +26,11 @@ static void show_progress(const struct control_reply *reply)
 		reply->total_bytes ? (unsigned)(reply->done_bytes * BAR_WIDTH / reply->total_bytes) : BAR_WIDTH;
 	char done[16], total[16];
 
-	if (!isatty(STDERR_FILENO))
-		return;
 	if (filled > BAR_WIDTH)
 		filled = BAR_WIDTH;
-	fprintf(stderr, "\r[%.*s%*s] %s of %s ", (int)filled, "##############################",
-		(int)(BAR_WIDTH - filled), "", format_size(reply->done_bytes, done, sizeof(done)),
+	cli_progress("[%.*s%*s] %s of %s", (int)filled, "##############################", (int)(BAR_WIDTH - filled), "",
+		format_size(reply->done_bytes, done, sizeof(done)),
 		format_size(reply->total_bytes, total, sizeof(total)));
-}
-
-static void end_progress(void)
-{
-	if (isatty(STDERR_FILENO))
-		fputs("\r\033[K", stderr);
 }
 
 /* Returns 0 or -errno of the exchange; the last reply is in ret. */
@@ -57,7 +48,7 @@ static int exchange(const char *name, const struct control_request *request, int
 			break;
 		show_progress(ret);
 	}
-	end_progress();
+	cli_progress_end();
 	return error;
 }
 
@@ -71,6 +62,10 @@ static int compact(const char *name, unsigned seconds)
 	struct control_reply reply;
 	int error = exchange(name, &request, (int)seconds * 1000 + REPLY_SLACK_MS, &reply);
 
+	if (error == -ECONNRESET && control_keeper_pid(name) > 0)
+		return cli_fail(CLI_BUSY,
+			"device %s: its server was replaced meanwhile; what was won stays, start it again for the rest",
+			name);
 	if (error)
 		return cli_fail(
 			device_exit_code(error), "device %s: its daemon does not answer: %s", name, strerror(-error));

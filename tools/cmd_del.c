@@ -165,6 +165,8 @@ static void find_target(const char *name, struct target *ret)
 		ret->count = control_loops(name, ret->nodes, NODES_MAX);
 		keeper = control_keeper_pid(name);
 		ret->own[0] = keeper > 0 ? keeper : 0;
+		if (keeper == -ESRCH)
+			control_fail_io(name);
 		return;
 	}
 	memcpy(ret->nodes[0], reply.info.node, sizeof(reply.info.node));

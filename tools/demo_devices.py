@@ -62,7 +62,7 @@ class Folioswap(Device):
         self.number = next(device["name"] for device in self.ask("list") if device["node"] == self.node)
         state = self.ask("stat", self.number)[0]
         # Of the empty device: what does not grow with size (map), setting (reserve) or contents (records).
-        self.fixed_bytes = state["resident"] - state["map"] - state["ready"] - state["records"]
+        self.fixed_bytes = state["resident"] - state["map"] - state["ready"] - state["records"] - state.get("standby_mem", 0)
         self.unit_bytes = state["unit"]
 
     def add(self):

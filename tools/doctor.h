@@ -19,7 +19,7 @@ enum doctor_status {
 
 struct doctor_result {
 	enum doctor_status status;
-	char found[400];
+	char found[640];
 	char advice[300];
 };
 
@@ -32,7 +32,18 @@ extern const struct doctor_check doctor_kernel_checks[];
 extern const struct doctor_check doctor_memory_checks[];
 extern const struct doctor_check doctor_device_checks[];
 
+/* In doctor_ublk.c: of the kernel's list; and what it says of a driver with these features (ublk_abi.h). */
+void doctor_check_ublk(const char *root, struct doctor_result *result);
+void doctor_tell_ublk(const char *root, uint64_t features, struct doctor_result *result);
+
+/* In doctor_takeover.c: the same. ublk_features: 0 without a driver. */
+void doctor_check_takeover(const char *root, struct doctor_result *result);
+void doctor_tell_takeover(const char *root, bool noswap, uint64_t ublk_features, struct doctor_result *result);
+
 /* ---- for the checks ---- */
+
+/* The kernel's release, and its version as a number: 6012 is 6.12. */
+unsigned doctor_version(const char *root, char *release, size_t release_bytes);
 
 void doctor_ok(struct doctor_result *result, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void doctor_warn(struct doctor_result *result, const char *advice, const char *format, ...)

@@ -73,6 +73,23 @@ static void check_residency(const char *root, struct doctor_result *result)
 	doctor_ok(result, "no device runs unsafely");
 }
 
+/* Whether it was wanted or not: it matters at the next crash. */
+static void check_standby(const char *root, struct doctor_result *result)
+{
+	int count = ask_all();
+
+	(void)root;
+	for (int i = 0; i < count; i++) {
+		if (devices[i].is_up && !devices[i].info.standby_pid) {
+			doctor_warn(result, "see 'takeover' above, then add it anew without --no-standby",
+				"device %s has no standby server: if its server dies, its I/O fails",
+				devices[i].info.name);
+			return;
+		}
+	}
+	doctor_ok(result, "each device has a standby server");
+}
+
 static void check_transport(const char *root, struct doctor_result *result)
 {
 	int count = ask_all();
@@ -82,8 +99,8 @@ static void check_transport(const char *root, struct doctor_result *result)
 		if (strcmp(devices[i].info.transport, "fuse") == 0) {
 			doctor_warn(result,
 				"well for swap of memory cgroups; for the whole machine keep vm.min_free_kbytes at "
-				"16384 or more and queue/nomerges at 2 (no --merge), which makes it unlikely; a "
-				"transport over ublk will come",
+				"16384 or more and queue/nomerges at 2 (no --merge), which makes it unlikely; or "
+				"use --transport ublk",
 				"device %s runs over FUSE and loop, which allocate for each request: not free of "
 				"deadlock when all of the machine is short of memory",
 				devices[i].info.name);
@@ -156,6 +173,7 @@ static void check_memory(const char *root, struct doctor_result *result)
 const struct doctor_check doctor_device_checks[] = {
 	{"devices", check_devices},
 	{"residency", check_residency},
+	{"standby", check_standby},
 	{"transport", check_transport},
 	{"other-swap", check_other_swap},
 	{"memory", check_memory},

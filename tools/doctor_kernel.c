@@ -4,6 +4,7 @@
 
 #include "cleanup.h"
 #include "cli_process.h"
+#include "ublk_control.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +21,11 @@
 
 #define CHILD_TIMEOUT_MS 5000
 
-static unsigned version_number(const char *release)
+unsigned doctor_version(const char *root, char *release, size_t release_bytes)
 {
 	unsigned major = 0, minor = 0;
 
+	doctor_read(root, "/proc/sys/kernel/osrelease", release, release_bytes);
 	sscanf(release, "%u.%u", &major, &minor);
 	return major * 1000 + minor;
 }
@@ -31,10 +33,8 @@ static unsigned version_number(const char *release)
 static void check_kernel(const char *root, struct doctor_result *result)
 {
 	char release[128];
-	unsigned version;
+	unsigned version = doctor_version(root, release, sizeof(release));
 
-	doctor_read(root, "/proc/sys/kernel/osrelease", release, sizeof(release));
-	version = version_number(release);
 	if (version < 5014)
 		doctor_fail(result, "use a kernel from 5.14 on",
 			"Linux %s cannot make memory ready ahead without faults", release);
@@ -45,35 +45,6 @@ static void check_kernel(const char *root, struct doctor_result *result)
 		doctor_ok(result, "Linux %s", release);
 }
 
-static bool has_module(const char *root, const char *file)
-{
-	char release[128], path[512], line[512], full[1024];
-	FILE *list;
-	bool found = false;
-
-	if (!doctor_read(root, "/proc/sys/kernel/osrelease", release, sizeof(release)))
-		return false;
-	snprintf(path, sizeof(path), "/lib/modules/%.100s/modules.dep", release);
-	list = fopen(doctor_path(root, path, full, sizeof(full)), "re");
-	while (list && !found && fgets(line, sizeof(line), list))
-		found = strstr(line, file) != NULL;
-	if (list)
-		fclose(list);
-	return found;
-}
-
-/* For information alone. */
-static void check_ublk(const char *root, struct doctor_result *result)
-{
-	const char *found = "this kernel has none";
-
-	if (doctor_exists(root, "/dev/ublk-control"))
-		found = "this kernel has it";
-	else if (has_module(root, "/ublk_drv.ko"))
-		found = "this kernel has it as a module, not loaded";
-	doctor_ok(result, "%s; not used by this version, a transport over it will come", found);
-}
-
 static void check_fuse(const char *root, struct doctor_result *result)
 {
 	char path[256];
@@ -81,6 +52,9 @@ static void check_fuse(const char *root, struct doctor_result *result)
 
 	if (fd >= 0)
 		doctor_ok(result, "/dev/fuse opens");
+	else if (doctor_exists(root, UBLK_CONTROL_NODE))
+		doctor_warn(result, "modprobe fuse, if the fuse transport is wanted", "/dev/fuse does not open: %s",
+			strerror(errno));
 	else
 		doctor_fail(result, "modprobe fuse, and run as root", "/dev/fuse does not open: %s", strerror(errno));
 }
@@ -92,6 +66,9 @@ static void check_loop(const char *root, struct doctor_result *result)
 
 	if (fd >= 0)
 		doctor_ok(result, "/dev/loop-control opens");
+	else if (doctor_exists(root, UBLK_CONTROL_NODE))
+		doctor_warn(result, "modprobe loop, if the fuse transport is wanted",
+			"/dev/loop-control does not open: %s", strerror(errno));
 	else
 		doctor_fail(result, "modprobe loop, and run as root; the fuse transport needs a loop device",
 			"/dev/loop-control does not open: %s", strerror(errno));
@@ -224,12 +201,13 @@ static void check_fuse_timeouts(const char *root, struct doctor_result *result)
 
 const struct doctor_check doctor_kernel_checks[] = {
 	{"kernel", check_kernel},
-	{"ublk", check_ublk},
+	{"ublk", doctor_check_ublk},
 	{"fuse", check_fuse},
 	{"loop", check_loop},
 	{"fuse-max-pages", check_fuse_pages},
 	{"fuse-timeouts", check_fuse_timeouts},
 	{"noswap", check_noswap},
+	{"takeover", doctor_check_takeover},
 	{"cap-sys-admin", check_admin},
 	{"io-flusher", check_io_flusher},
 	{"oom-score", check_oom_score},

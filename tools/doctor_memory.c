@@ -6,6 +6,7 @@
 #include "cleanup.h"
 #include "control.h"
 #include "swaps.h"
+#include "ublk_control.h"
 
 #include <string.h>
 
@@ -82,6 +83,9 @@ static void check_min_free(const char *root, struct doctor_result *result)
 	doctor_read_number(root, "/proc/sys/vm/min_free_kbytes", &kib);
 	if (kib >= CONTROL_MIN_FREE_KIB)
 		doctor_ok(result, "vm.min_free_kbytes is %lld", kib);
+	else if (doctor_exists(root, UBLK_CONTROL_NODE))
+		doctor_ok(result, "vm.min_free_kbytes is %lld, enough for ublk; the fuse transport wants %d", kib,
+			CONTROL_MIN_FREE_KIB);
 	else
 		doctor_fail(result, "sysctl vm.min_free_kbytes=" TEXT_OF(CONTROL_MIN_FREE_KIB) " or more",
 			"vm.min_free_kbytes is %lld: FUSE and loop would hang when the machine is short of memory",

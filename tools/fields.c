@@ -12,6 +12,7 @@
 #define GAUGE(member) AT(gauges.member)
 #define FIGURE(member) AT(figures.member)
 #define SUM(member) AT(sum.member)
+#define TAKEOVER(member) AT(takeovers.member)
 
 const struct field fields[] = {
 	{"NAME", NULL, VALUE_TEXT, FIELD_CONFIG | FIELD_LIST | FIELD_DEAD, INFO(name), "number of the device"},
@@ -58,6 +59,7 @@ const struct field fields[] = {
 	{"MAP", "map", VALUE_BYTES, 0, GAUGE(map_bytes), "resident: granule map"},
 	{"RECORDS", "records", VALUE_BYTES, 0, GAUGE(records_ready_bytes), "resident: object records and tables"},
 	{"FIXED", "fixed", VALUE_BYTES, 0, GAUGE(fixed_bytes), "resident: slots, codec contexts, buffers"},
+	{"STANDBY-MEM", "standby", VALUE_BYTES, 0, INFO(standby_bytes), "resident: the server that stands by"},
 	{"OTHER", "other", VALUE_BYTES, 0, FIGURE(other_bytes), "resident: programs, libraries, stacks"},
 
 	{"READS", NULL, VALUE_COUNT, 0, AT(requests[STATS_READ]), "read requests"},
@@ -90,12 +92,27 @@ const struct field fields[] = {
 	{"CPU", "cpu", VALUE_NS, FIELD_COUNTER, INFO(daemon_cpu_ns), "CPU time of the daemon"},
 	{"RECOVERY", "recovery", VALUE_NS, 0, GAUGE(recovery_ns), "time of the last start"},
 
+	{"RECOVERIES", "recoveries", VALUE_COUNT, FIELD_COUNTER | FIELD_EVENT, TAKEOVER(count),
+		"servers that took over from one that died or was replaced"},
+	{"REQUEUED", "requeued_requests", VALUE_COUNT, FIELD_COUNTER | FIELD_EVENT, TAKEOVER(requeued),
+		"requests that were asked again for that"},
+	{"BLAMED", "blamed_requests", VALUE_COUNT, FIELD_COUNTER | FIELD_EVENT, TAKEOVER(blamed),
+		"of those, failed: in execution at two crashes in a row"},
+	{"LAST-OUTAGE", "last_outage", VALUE_NS, 0, TAKEOVER(last_outage_ns),
+		"from the end of a server to the first answer of the next"},
+	{"WORST-OUTAGE", "worst_outage", VALUE_NS, 0, TAKEOVER(worst_outage_ns), "the longest of them"},
+	{"LAST-RECOVER", "last_recover", VALUE_NS, 0, TAKEOVER(last_recover_ns),
+		"of the last take-over: building the store's tables"},
+	{"LAST-OPEN", "last_open", VALUE_NS, 0, TAKEOVER(last_open_ns),
+		"of the last take-over: from then until requests came"},
+
 	{"SLOTS", NULL, VALUE_COUNT, FIELD_CONFIG, INFO(slots), "staging slots"},
 	{"THREADS", NULL, VALUE_COUNT, FIELD_CONFIG, INFO(io_threads), "I/O threads"},
 	{"COMPRESS-THREADS", NULL, VALUE_COUNT, FIELD_CONFIG, INFO(compress_threads), "compression threads"},
 	{"DISCARD", NULL, VALUE_BOOL, FIELD_CONFIG, INFO(discard), "takes discard requests"},
 	{"KEEPER", NULL, VALUE_INTEGER, FIELD_CONFIG | FIELD_DEAD, INFO(keeper_pid), "process that holds the device"},
 	{"SERVER", NULL, VALUE_INTEGER, FIELD_CONFIG, INFO(server_pid), "process that serves requests"},
+	{"STANDBY", NULL, VALUE_INTEGER, FIELD_CONFIG, AT(standby_pid), "process that would take over from it"},
 	{"UNSAFE", NULL, VALUE_TEXT, FIELD_CONFIG, AT(unsafe), "what the daemon could not get; doctor says more"},
 };
 const unsigned fields_count = sizeof(fields) / sizeof(fields[0]);

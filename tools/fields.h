@@ -18,6 +18,7 @@ enum field_flags {
 	FIELD_COUNTER = 1 << 1, /* only grows */
 	FIELD_CONFIG = 1 << 2,  /* how it was set up: stat shows it last */
 	FIELD_DEAD = 1 << 3,    /* known of a dead device, too */
+	FIELD_EVENT = 1 << 4,   /* seldom, so the summary of stat passes over it while it is 0 */
 };
 
 struct field {

@@ -32,12 +32,12 @@ double figures_ratio(uint64_t over, uint64_t under)
 	return (double)over / (double)under;
 }
 
-void figures_compute(
-	const struct stats_gauges *gauges, uint64_t resident_bytes, uint64_t swapped_bytes, struct figures *ret)
+void figures_compute(const struct stats_gauges *gauges, uint64_t daemon_bytes, uint64_t standby_bytes,
+	uint64_t swapped_bytes, struct figures *ret)
 {
 	uint64_t known =
 		gauges->arena_ready_bytes + gauges->records_ready_bytes + gauges->map_bytes + gauges->fixed_bytes;
-	uint64_t data = gauges->live_bytes;
+	uint64_t data = gauges->live_bytes, resident_bytes = daemon_bytes + standby_bytes;
 
 	ret->swapped_bytes = swapped_bytes;
 	ret->data_bytes = data;
@@ -45,7 +45,7 @@ void figures_compute(
 	ret->index_bytes = figures_index_bytes(data, gauges->objects);
 	ret->stored_bytes = figures_stored_bytes(gauges);
 	ret->resident_bytes = resident_bytes;
-	ret->other_bytes = minus(resident_bytes, known);
+	ret->other_bytes = minus(daemon_bytes, known);
 	ret->effective_ratio = figures_ratio(swapped_bytes, ret->stored_bytes);
 	ret->dead_share = swapped_bytes == FIGURES_NONE ? NAN : figures_ratio(minus(data, swapped_bytes), data);
 	ret->payload_ratio = figures_ratio(data, ret->payload_bytes);

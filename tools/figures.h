@@ -9,7 +9,8 @@
  *   stored     arena chunks that are not empty (extents and the holes between
  *              them), what is still plain in slots, and the index: what zram
  *              calls mem_used_total
- *   resident   RSS of the daemon's processes: stored and all fixed cost
+ *   resident   RSS of the daemon's processes, the one that stands by too:
+ *              stored and all fixed cost
  *
  *   effective ratio  swapped / stored: what the memory buys
  *   dead share       (data - swapped) / data: kept for nobody, because the
@@ -34,7 +35,7 @@ struct figures {
 	uint64_t index_bytes;
 	uint64_t stored_bytes;
 	uint64_t resident_bytes;
-	uint64_t other_bytes; /* resident, but in no gauge: programs, libraries, stacks */
+	uint64_t other_bytes; /* resident, but in no gauge, nor the standby's: programs, libraries, stacks */
 	double effective_ratio;
 	double dead_share;
 	double payload_ratio;  /* data / payload */
@@ -48,8 +49,8 @@ uint64_t figures_stored_bytes(const struct stats_gauges *gauges);
 /* over / under, NAN when under is 0 or one of them is FIGURES_NONE. */
 double figures_ratio(uint64_t over, uint64_t under);
 
-/* swapped_bytes: FIGURES_NONE when the device is not swapped on. */
-void figures_compute(
-	const struct stats_gauges *gauges, uint64_t resident_bytes, uint64_t swapped_bytes, struct figures *ret);
+/* daemon_bytes: RSS of keeper and server. swapped_bytes: FIGURES_NONE when the device is not swapped on. */
+void figures_compute(const struct stats_gauges *gauges, uint64_t daemon_bytes, uint64_t standby_bytes,
+	uint64_t swapped_bytes, struct figures *ret);
 
 #endif

@@ -13,6 +13,7 @@ static const struct cli_verb *const verbs[] = {
 	&cmd_stat,
 	&cmd_set,
 	&cmd_compact,
+	&cmd_upgrade,
 	&cmd_del,
 	&cmd_doctor,
 	NULL,

@@ -19,6 +19,9 @@ static void add_summary_row(
 
 	if (!has_value || (!view->is_up && !(field->flags & FIELD_DEAD)))
 		return;
+	if ((field->flags & FIELD_EVENT) &&
+		value_number(field->kind, (const char *)view + field->offset, field->bytes) <= 0)
+		return;
 	table_row(table);
 	table_cell(table, 0, field->column, strlen(field->column));
 	table_cell(table, 1, text, strlen(text));

@@ -48,11 +48,19 @@ static void print_kind(FILE *out, const struct view *delta, enum stats_kind kind
 	}
 }
 
+/* A server that took over begins at nothing. */
+static uint64_t cpu_ns(const struct view *later, const struct view *earlier)
+{
+	uint64_t now_ns = later->info.daemon_cpu_ns, before_ns = earlier->info.daemon_cpu_ns;
+
+	return now_ns >= before_ns ? now_ns - before_ns : now_ns;
+}
+
 void watch_line(FILE *out, const struct view *delta, const struct view *earlier)
 {
 	const struct figures *figures = &delta->figures;
 	double seconds = fmax((double)(delta->taken_ns - earlier->taken_ns) / 1e9, 1e-3);
-	double cpu = (double)(delta->info.daemon_cpu_ns - earlier->info.daemon_cpu_ns) / 1e9 / seconds;
+	double cpu = (double)cpu_ns(delta, earlier) / 1e9 / seconds;
 	uint64_t waits = delta->sum.io.slot_waits + delta->sum.io.room_waits;
 	uint64_t errors = delta->errors[STATS_READ] + delta->errors[STATS_WRITE] + delta->errors[STATS_DISCARD];
 

@@ -16,17 +16,28 @@
 
 /* Every member is one 64-bit word, so snapshots and differences go word by word. */
 _Static_assert(sizeof(struct stats_gauges) % sizeof(uint64_t) == 0, "gauges are words");
+_Static_assert(sizeof(struct stats_takeovers) % sizeof(uint64_t) == 0, "take-overs are words");
 _Static_assert(sizeof(struct stats_sum) % sizeof(uint64_t) == 0, "counters are words");
 _Static_assert(CONTROL_UNSAFE_MIN_FREE == 1 << 6, "words of enum control_unsafe");
 _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t), "a gauge is a word");
 
-static void copy_gauges(struct stats_gauges *to, const struct stats_gauges *from)
+static void copy_words(void *to, const void *from, size_t bytes)
 {
-	const uint64_t *source = (const uint64_t *)from;
-	uint64_t *target = (uint64_t *)to;
+	const uint64_t *source = from;
+	uint64_t *target = to;
 
-	for (size_t i = 0; i < sizeof(*to) / sizeof(*target); i++)
+	for (size_t i = 0; i < bytes / sizeof(*target); i++)
 		target[i] = __atomic_load_n(&source[i], __ATOMIC_RELAXED);
+}
+
+/* An outage is known at the first answer after it, so later than the take-over is counted. */
+static void copy_takeovers(struct stats_takeovers *to, const struct stats_takeovers *from)
+{
+	copy_words(to, from, sizeof(*to));
+	if (!to->count)
+		to->last_recover_ns = to->last_open_ns = UINT64_MAX;
+	if (!to->worst_outage_ns)
+		to->last_outage_ns = to->worst_outage_ns = UINT64_MAX;
 }
 
 /* Words by number of the bit; the same as the names of doctor's checks where there is one. */
@@ -84,15 +95,18 @@ int view_fill(struct view *view, const struct control_info *info, const struct s
 	if (stats_page_check(page, page_bytes))
 		return -EPROTO;
 	stats_sum(page, &view->sum);
-	copy_gauges(&view->gauges, &page->gauges);
+	copy_words(&view->gauges, &page->gauges, sizeof(view->gauges));
+	copy_takeovers(&view->takeovers, &page->takeovers);
 	view->is_up = true;
 	strcpy(view->state, "up");
 	view->info = *info;
 	view->taken_ns = clock_ns();
 	view->swap_priority = swap ? swap->priority : INT32_MIN;
+	view->standby_pid = info->standby_pid ? info->standby_pid : INT32_MIN;
 	codec_format((struct codec_choice){.id = info->codec, .level = info->level}, view->codec, sizeof(view->codec));
 	join_unsafe(info->unsafe, view->unsafe, sizeof(view->unsafe));
-	figures_compute(&view->gauges, info->resident_bytes, swap ? swap->used_bytes : FIGURES_NONE, &view->figures);
+	figures_compute(&view->gauges, info->resident_bytes, info->standby_bytes,
+		swap ? swap->used_bytes : FIGURES_NONE, &view->figures);
 	fill_from_sum(view);
 	return 0;
 }

@@ -22,6 +22,8 @@ struct view {
 	int32_t swap_priority; /* INT32_MIN: not swapped on */
 	uint64_t taken_ns;     /* CLOCK_MONOTONIC */
 	struct stats_gauges gauges;
+	struct stats_takeovers takeovers; /* last and worst: UINT64_MAX while there was none */
+	int32_t standby_pid;              /* INT32_MIN: none */
 	struct figures figures;
 	struct stats_sum sum;
 

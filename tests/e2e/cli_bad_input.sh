@@ -62,9 +62,9 @@ bad 2 "there are copy" add 64M --codec lzo-rle
 bad 2 "there are copy" add 64M --codec zstd:23
 bad 2 "there are copy" add 64M --codec zstd:
 bad 2 "there are copy" add 64M --codec lz4:fast
-bad 2 "there are auto, fuse" add 64M --transport nbd
-bad 2 "there are auto, fuse" add 64M --transport ublk
-bad 2 "there are auto, fuse" add 64M -t ""
+bad 2 "there are auto, " add 64M --transport nbd
+bad 2 "there are auto, " add 64M --transport UBLK
+bad 2 "there are auto, " add 64M -t ""
 bad 2 "none" add 64M --mem-limit 0
 bad 2 "headroom" add 64M --mem-limit 1M
 bad 2 "from 1 to 64" add 64M --slots 0
@@ -73,12 +73,13 @@ bad 2 "from 1 to 32" add 64M --compress-threads two
 bad 2 "not less than the size" add 64M --max-size 32M
 bad 2 "from 0 to 32767" add 64M --swapon=40000
 bad 2 "takes no value" add 64M --no-discard=1
+bad 2 "takes no value" add 64M --no-standby=1
 bad 2 "needs a value" add 64M --codec
 bad 2 "unknown" add 64M --frob
 bad 2 "at most" add 64M --allow-unsafe --fault "$(printf '%0200d' 0)"
 bad 2 "--fault" add 64M --allow-unsafe --fault frob
 
-for verb in set compact; do
+for verb in set compact upgrade; do
 	bad 2 "one device is needed" $verb
 	bad 2 "one device is needed" $verb 0 1
 done
@@ -89,6 +90,7 @@ for name in 0 7 -- 00 ../0 256 "" . /dev/null /dev/loop77 "a b"; do
 	bad 5 "list' shows" stat "$name"
 	bad 5 "list' shows" list "$name"
 	bad 5 "list' shows" compact "$name"
+	bad 5 "list' shows" upgrade "$name"
 	bad 5 "list' shows" set "$name" --codec lz4
 done
 
@@ -97,6 +99,8 @@ bad 2 "takes no names" del --all 0
 bad 2 "from 1 to" del 0 --timeout 0
 bad 2 "from 1 to" del 0 --timeout -1
 bad 2 "from 1 to" compact 0 --timeout 1m
+bad 2 "from 1 to" upgrade 0 --timeout 0
+bad 2 "needs a value" upgrade 0 --binary
 bad 2 "no column 'FROG'" list -o FROG
 bad 2 "no column ''" list -o ""
 bad 2 "choose one" list --json --raw

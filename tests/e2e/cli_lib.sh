@@ -82,7 +82,10 @@ our_daemons()
 	for dir in /proc/[0-9]*; do
 		comm=
 		read -r comm < "$dir/comm"
-		[ "$comm" = folioswapd ] || continue
+		case $comm in
+		folioswapd | folioswapd-*) ;;
+		*) continue ;;
+		esac
 		[ "$(readlink "$dir/ns/mnt" 2> /dev/null)" = "$NAMESPACE" ] || continue
 		grep -q '^State:[[:space:]]*Z' "$dir/status" || echo "${dir#/proc/}"
 	done 2> /dev/null

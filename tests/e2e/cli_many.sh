@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Devices come and go: 50 times in a row, several at once, interrupted, and with their daemon killed.
+# Devices come and go: 50 times in a row, several at once, interrupted, and with processes of their daemon killed.
 . "$(dirname "$0")/cli_lib.sh"
 
 U=--allow-unsafe
@@ -54,6 +54,44 @@ for signal in INT TERM HUP; do
 	fi
 	nothing_left
 done
+
+# Server killed: the tool waits for the next one, and nothing is amiss. Several times, the standby once as well.
+run 0 "$FS" add 64M $U --unit 64K --reserve 2M
+node=$(cat "$T/out")
+head -c 1048576 /dev/urandom > "$T/data"
+dd if="$T/data" of="$node" bs=64k oflag=direct status=none || fail "write"
+kills=0
+if [ -n "$("$FS" list -rno STANDBY 0)" ]; then
+	while [ $kills -lt 5 ]; do
+		victims=$("$FS" list -rno SERVER 0)
+		[ $kills != 3 ] || victims="$("$FS" list -rno STANDBY 0) $victims"
+		for pid in $victims; do
+			kill -KILL "$pid" || fail "no process $pid"
+		done
+		run 0 "$FS" set 0 --codec lz4:$((kills + 1))
+		run 0 "$FS" list -rno NAME,STATE,CODEC 0
+		[ "$(cat "$T/out")" = "0 up lz4:$((kills + 1))" ] || fail "what was set is not so after $kills kills"
+		dd if="$node" bs=64k count=16 iflag=direct status=none | cmp - "$T/data" || fail "other bytes after a kill"
+		kills=$((kills + 1))
+	done
+	[ "$("$FS" list -rno RECOVERIES,BLAMED 0)" = "5 0" ] || fail "$("$FS" list -rno RECOVERIES,BLAMED 0), not 5 0"
+	kill -KILL "$("$FS" list -rno SERVER 0)"
+fi
+run 0 "$FS" del 0
+nothing_left
+
+# Where nobody takes over, the keeper takes the device down by itself.
+run 0 "$FS" add 64M $U --unit 64K --reserve 2M --no-standby
+! grep -q 'if its server dies' "$T/err" || fail "a warning of what was asked for"
+kill -KILL "$("$FS" list -rno SERVER 0)"
+tries=0
+while [ -n "$(ls -A /run/folioswap)" ]; do
+	tries=$((tries + 1))
+	[ $tries -lt 100 ] || fail "a device whose server is dead stays"
+	sleep 0.1
+done
+run 5 "$FS" stat 0
+nothing_left
 
 # Keeper killed: the device is called dead, everything else goes on, del takes the rest down.
 run 0 "$FS" add 64M $U --unit 64K --reserve 2M

@@ -55,6 +55,8 @@ static inline struct control_info fake_info(const char *name)
 		.transport = "fuse",
 		.keeper_pid = 4000,
 		.server_pid = 4001,
+		.standby_pid = 4002,
+		.standby_bytes = 4 * MIB,
 		.size_bytes = GIB,
 		.max_size_bytes = 4 * GIB,
 		.limit_bytes = 2 * GIB,

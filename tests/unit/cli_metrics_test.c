@@ -256,6 +256,36 @@ static void test_values(void **state)
 		view_destroy(views[i]);
 }
 
+/* Counters are there from the start, times once there is one. */
+static void test_takeovers(void **state)
+{
+	size_t bytes;
+	CLEANUP(free) struct stats_page *page = fake_page(&bytes);
+	struct reader *reader;
+	struct view *view;
+
+	(void)state;
+	for (unsigned outages = 0; outages < 2; outages++) {
+		page->takeovers.count = outages;
+		page->takeovers.requeued = 7 * outages;
+		page->takeovers.blamed = 2 * outages;
+		page->takeovers.last_outage_ns = 12000000 * outages;
+		page->takeovers.worst_outage_ns = 30000000 * outages;
+		view = make_view("0", page, bytes, false);
+		reader = read_views(&view, 1);
+		assert_true(value_of(reader, "folioswap_recoveries_total", "device=\"0\"") == outages);
+		assert_true(value_of(reader, "folioswap_requeued_requests_total", "device=\"0\"") == 7 * outages);
+		assert_true(value_of(reader, "folioswap_blamed_requests_total", "device=\"0\"") == 2 * outages);
+		assert_true(value_of(reader, "folioswap_standby_bytes", "device=\"0\"") == 4.0 * MIB);
+		assert_true(value_of(reader, "folioswap_resident_bytes", "device=\"0\"") == 184.0 * MIB);
+		assert_int_equal(has_sample(reader, "folioswap_last_outage_seconds", "device=\"0\""), outages);
+		if (outages)
+			assert_true(value_of(reader, "folioswap_worst_outage_seconds", "device=\"0\"") == 0.03);
+		free(reader);
+		view_destroy(view);
+	}
+}
+
 /* Buckets of one histogram: cumulative, le rising, +Inf equal to _count. */
 static void check_buckets(const struct reader *reader, const char *name, const char *labels)
 {
@@ -358,6 +388,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_takeovers),
 		cmocka_unit_test(test_histograms),
 		cmocka_unit_test(test_file),
 	};

@@ -38,7 +38,7 @@ static void test_figures(void **state)
 	/* 131072 granules x 4 + 1000 x 32 */
 	assert_int_equal(figures_index_bytes(512 * MIB, 1000), 556288);
 	assert_int_equal(figures_stored_bytes(&gauges), 120 * MIB + 556288);
-	figures_compute(&gauges, 180 * MIB, 480 * MIB, &figures);
+	figures_compute(&gauges, 180 * MIB, 5 * MIB, 480 * MIB, &figures);
 	assert_int_equal(figures.data_bytes, 512 * MIB);
 	assert_int_equal(figures.index_bytes, 556288);
 	assert_int_equal(figures.other_bytes, 7 * MIB);
@@ -46,7 +46,8 @@ static void test_figures(void **state)
 	NEAR(figures.dead_share, 0.0625);
 	NEAR(figures.payload_ratio, 5.12);
 	NEAR(figures.stored_ratio, 536870912.0 / 126385408.0);
-	NEAR(figures.resident_ratio, 512.0 / 180);
+	assert_int_equal(figures.resident_bytes, 185 * MIB);
+	NEAR(figures.resident_ratio, 512.0 / 185);
 }
 
 static void test_figures_at_the_edges(void **state)
@@ -55,7 +56,7 @@ static void test_figures_at_the_edges(void **state)
 	struct figures figures;
 
 	(void)state;
-	figures_compute(&gauges, 0, FIGURES_NONE, &figures);
+	figures_compute(&gauges, 0, 0, FIGURES_NONE, &figures);
 	assert_int_equal(figures.stored_bytes, 0);
 	assert_int_equal(figures.other_bytes, 0);
 	assert_true(isnan(figures.effective_ratio));
@@ -65,7 +66,7 @@ static void test_figures_at_the_edges(void **state)
 	gauges.arena_empty_bytes = MIB;
 	gauges.live_bytes = 4096;
 	gauges.fixed_bytes = MIB;
-	figures_compute(&gauges, 4096, 8192, &figures);
+	figures_compute(&gauges, 4096, 0, 8192, &figures);
 	assert_int_equal(figures.stored_bytes, 4);
 	assert_int_equal(figures.other_bytes, 0);
 	/* More swapped than held: zero pages never came. */
@@ -189,6 +190,38 @@ static void test_view(void **state)
 	view_destroy(view);
 }
 
+/* What has not happened has no value; an outage is known a moment later than the take-over. */
+static void test_takeovers(void **state)
+{
+	size_t bytes;
+	CLEANUP(free) struct stats_page *page = fake_page(&bytes);
+	struct view *view = make_view("0", page, bytes);
+	struct control_info info = fake_info("0");
+
+	(void)state;
+	assert_int_equal(view->takeovers.count, 0);
+	assert_true(view->takeovers.last_outage_ns == UINT64_MAX && view->takeovers.worst_outage_ns == UINT64_MAX);
+	assert_true(view->takeovers.last_recover_ns == UINT64_MAX && view->takeovers.last_open_ns == UINT64_MAX);
+	assert_int_equal(view->standby_pid, 4002);
+	page->takeovers.count = 1;
+	page->takeovers.last_recover_ns = 1000000;
+	page->takeovers.last_open_ns = 0;
+	info.standby_pid = 0;
+	info.standby_bytes = 0;
+	assert_int_equal(view_fill(view, &info, page, bytes, NULL), 0);
+	assert_int_equal(view->takeovers.last_recover_ns, 1000000);
+	assert_int_equal(view->takeovers.last_open_ns, 0);
+	assert_true(view->takeovers.last_outage_ns == UINT64_MAX);
+	assert_int_equal(view->standby_pid, INT32_MIN);
+	assert_int_equal(view->figures.resident_bytes, 180 * MIB);
+	page->takeovers.last_outage_ns = 2000000;
+	page->takeovers.worst_outage_ns = 3000000;
+	assert_int_equal(view_fill(view, &info, page, bytes, NULL), 0);
+	assert_int_equal(view->takeovers.last_outage_ns, 2000000);
+	assert_int_equal(view->takeovers.worst_outage_ns, 3000000);
+	view_destroy(view);
+}
+
 static void test_difference(void **state)
 {
 	size_t bytes;
@@ -283,21 +316,26 @@ static void test_list_json(void **state)
 		"         \"discard\": null,\n         \"prio\": null\n      }\n   ]\n}\n");
 }
 
-static char *print_stat(enum stat_mode mode, const struct table_format *format)
+static char *print_page(struct stats_page *page, size_t bytes, enum stat_mode mode, const struct table_format *format)
 {
-	size_t bytes;
-	CLEANUP(free) struct stats_page *page = fake_page(&bytes);
 	static struct stat_request request;
 	struct capture capture;
-	struct view *view;
+	struct view *view = make_view("0", page, bytes);
 
-	add_requests(page);
-	view = make_view("0", page, bytes);
 	request = (struct stat_request){.mode = mode, .format = *format, .count = 1};
 	capture = capture_begin(stdout);
 	assert_int_equal(stat_print(&request, &view), CLI_DONE);
 	view_destroy(view);
 	return capture_end(&capture);
+}
+
+static char *print_stat(enum stat_mode mode, const struct table_format *format)
+{
+	size_t bytes;
+	CLEANUP(free) struct stats_page *page = fake_page(&bytes);
+
+	add_requests(page);
+	return print_page(page, bytes, mode, format);
 }
 
 static void test_zram_lines(void **state)
@@ -326,6 +364,33 @@ static void test_summary(void **state)
 	assert_non_null(strstr(text, "\nREFUSED 2\n"));
 	assert_non_null(strstr(text, "\nREAD-ERRORS 1\n"));
 	assert_true(strstr(text, "\nSIZE 1.0G\n") > swapped);
+	assert_non_null(strstr(text, "\nRESERVE 16.0M\n"));
+	assert_non_null(strstr(text, "\nSTANDBY-MEM 4.0M\nOTHER 13.0M\n"));
+	assert_non_null(strstr(text, "\nSTANDBY 4002\n"));
+	/* Nobody had to take over. */
+	assert_null(strstr(text, "RECOVERIES"));
+	assert_null(strstr(text, "REQUEUED"));
+	assert_null(strstr(text, "BLAMED"));
+	assert_null(strstr(text, "OUTAGE"));
+}
+
+static void test_summary_of_takeovers(void **state)
+{
+	const struct table_format format = {.raw = true, .noheadings = true};
+	size_t bytes;
+	CLEANUP(free) struct stats_page *page = fake_page(&bytes);
+	CLEANUP(free) char *text = NULL;
+
+	(void)state;
+	page->takeovers.count = 3;
+	page->takeovers.requeued = 12;
+	page->takeovers.last_recover_ns = 4000000;
+	page->takeovers.last_open_ns = 500000;
+	page->takeovers.last_outage_ns = 12000000;
+	page->takeovers.worst_outage_ns = 30000000;
+	text = print_page(page, bytes, MODE_SUMMARY, &format);
+	assert_non_null(strstr(text, "\nRECOVERIES 3\nREQUEUED 12\nLAST-OUTAGE 12.0ms\nWORST-OUTAGE 30.0ms\n"
+				     "LAST-RECOVER 4.0ms\nLAST-OPEN 500us\n"));
 }
 
 static void test_orders(void **state)
@@ -395,12 +460,14 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_view),
+		cmocka_unit_test(test_takeovers),
 		cmocka_unit_test(test_difference),
 		cmocka_unit_test(test_list_text),
 		cmocka_unit_test(test_list_raw),
 		cmocka_unit_test(test_list_json),
 		cmocka_unit_test(test_zram_lines),
 		cmocka_unit_test(test_summary),
+		cmocka_unit_test(test_summary_of_takeovers),
 		cmocka_unit_test(test_orders),
 		cmocka_unit_test(test_watch),
 	};

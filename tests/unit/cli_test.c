@@ -8,12 +8,14 @@
 #include "cli_process.h"
 #include "cli_swap.h"
 #include "clock.h"
+#include "daemon_binary.h"
 #include "fields.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -55,6 +57,7 @@ static void test_add_defaults(void **state)
 	assert_true(config.discard);
 	assert_false(config.swapon);
 	assert_false(config.allow_unsafe);
+	assert_false(config.no_standby);
 }
 
 static void test_add_all_options(void **state)
@@ -79,7 +82,7 @@ static void test_add_all_options(void **state)
 	assert_int_equal(parse_add(&host,
 				 (const char *const[]){"-s", "50%", "--compress-threads", "5", "--slots", "6",
 					 "--reserve", "0", "--threads=3", "--no-discard", "--allow-unsafe", "--fault",
-					 "kill", "--swapon", "-t", "fuse", NULL},
+					 "kill", "--swapon", "-t", "fuse", "--no-standby", NULL},
 				 &config),
 		0);
 	assert_int_equal(config.size_bytes, 8 * GIB);
@@ -93,6 +96,7 @@ static void test_add_all_options(void **state)
 	assert_int_equal(config.priority, SWAP_PRIORITY_KERNEL);
 	assert_string_equal(config.fault, "kill");
 	assert_string_equal(config.transport, "fuse");
+	assert_true(config.no_standby);
 }
 
 static void test_add_host_defaults(void **state)
@@ -174,10 +178,10 @@ static const struct {
 	{{"1G", "--codec=zstd:1x"}, "zstd"},
 	{{"1G", "--codec=lz4:0"}, "zstd"},
 	{{"1G", "--codec=copy:1"}, "zstd"},
-	{{"1G", "--transport=nbd"}, "there are auto, fuse"},
-	{{"1G", "--transport=ublk"}, "there are auto, fuse"},
-	{{"1G", "--transport="}, "there are auto, fuse"},
-	{{"1G", "-tFUSE"}, "there are auto, fuse"},
+	{{"1G", "--transport=nbd"}, "there are auto, "},
+	{{"1G", "--transport=auto,fuse"}, "there are auto, "},
+	{{"1G", "--transport="}, "there are auto, "},
+	{{"1G", "-tFUSE"}, "there are auto, "},
 	{{"1G", "--mem-limit=0"}, "none"},
 	{{"1G", "--mem-limit=12M"}, "headroom"},
 	{{"1G", "--mem-limit=lots"}, "not a size"},
@@ -194,6 +198,7 @@ static const struct {
 	{{"1G", "--swapon=-1"}, "from 0 to 32767"},
 	{{"1G", "--swapon="}, "from 0 to 32767"},
 	{{"1G", "--discard=yes"}, "takes no value"},
+	{{"1G", "--no-standby=1"}, "takes no value"},
 	{{"1G", "--frog"}, "unknown"},
 	{{"1G", "-Z"}, "unknown"},
 	{{"1G", "--frame"}, "needs a value"},
@@ -353,6 +358,77 @@ static void test_run_program(void **state)
 	assert_string_equal(message, "");
 }
 
+static void test_ask_program(void **state)
+{
+	char *talks[] = {"sh", "-c", "echo aside >&2; echo first; echo second", NULL};
+	char line[128];
+
+	(void)state;
+	assert_int_equal(process_ask(talks, 5000, line, sizeof(line)), 0);
+	assert_string_equal(line, "first");
+}
+
+static char directory[64];
+
+static int make_directory(void **state)
+{
+	(void)state;
+	strcpy(directory, "/tmp/folioswap-cli-XXXXXX");
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+	(void)state;
+	return rmdir(directory);
+}
+
+/* A program "x" in the directory; text "" makes none. */
+static int version_of(const char *text, mode_t mode, char *problem, size_t problem_bytes)
+{
+	char path[80], version[64] = "";
+	FILE *file;
+	int error;
+
+	snprintf(path, sizeof(path), "%s/x", directory);
+	if (*text) {
+		file = fopen(path, "w");
+		assert_non_null(file);
+		fputs(text, file);
+		fclose(file);
+		assert_int_equal(chmod(path, mode), 0);
+	}
+	error = daemon_binary_version(path, version, sizeof(version), problem, problem_bytes);
+	unlink(path);
+	if (!error)
+		snprintf(problem, problem_bytes, "%s", version);
+	return error;
+}
+
+static void test_daemon_binary(void **state)
+{
+	char said[128], script[128], evil[80];
+
+	(void)state;
+	assert_int_equal(
+		version_of("#!/bin/sh\n[ \"$*\" = --version ] && echo folioswapd 9.8 test\n", 0700, said, sizeof(said)),
+		0);
+	assert_string_equal(said, "folioswapd 9.8 test");
+	assert_int_equal(version_of("", 0, said, sizeof(said)), -ENOENT);
+	assert_int_equal(version_of("#!/bin/sh\necho folioswapd 9.8\n", 0600, said, sizeof(said)), -EACCES);
+	assert_non_null(strstr(said, "not executable"));
+	assert_int_equal(version_of("#!/bin/sh\necho folioswapdd 9.8\n", 0700, said, sizeof(said)), -ENOEXEC);
+	assert_int_equal(version_of("#!/bin/sh\necho folioswapd 9.8; exit 2\n", 0700, said, sizeof(said)), -ENOEXEC);
+	assert_int_equal(version_of("#!/bin/sh\ntrue\n", 0700, said, sizeof(said)), -ENOEXEC);
+	assert_non_null(strstr(said, "no folioswapd"));
+	/* What the kernel does not execute is not given to a shell. */
+	snprintf(evil, sizeof(evil), "%s/evil", directory);
+	snprintf(script, sizeof(script), "touch %s\n", evil);
+	assert_int_equal(version_of(script, 0700, said, sizeof(said)), -ENOEXEC);
+	assert_int_equal(access(evil, F_OK), -1);
+	assert_int_equal(daemon_binary_version(directory, said, sizeof(said), script, sizeof(script)), -EACCES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +443,8 @@ int main(void)
 		cmocka_unit_test(test_fields_are_unique),
 		cmocka_unit_test(test_bounded),
 		cmocka_unit_test(test_run_program),
+		cmocka_unit_test(test_ask_program),
+		cmocka_unit_test_setup_teardown(test_daemon_binary, make_directory, remove_directory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,14 +55,16 @@ static void test_transports(void **state)
 	host_put("/proc/sys/kernel/osrelease", "6.18.0\n");
 	expect("fuse", DOCTOR_FAIL, "/dev/fuse");
 	expect("loop", DOCTOR_FAIL, "/dev/loop-control");
-	expect("ublk", DOCTOR_OK, "has none; not used by this version");
+	expect("ublk", DOCTOR_WARN, "this kernel has none");
 	host_put("/lib/modules/6.18.0/modules.dep", "kernel/a.ko:\nkernel/drivers/block/ublk_drv.ko:\n");
-	expect("ublk", DOCTOR_OK, "not loaded; not used by this version");
+	expect("ublk", DOCTOR_WARN, "not loaded");
 	host_put("/dev/ublk-control", "");
-	expect("ublk", DOCTOR_OK, "this kernel has it; not used by this version");
-	/* It takes the place of nothing. */
-	expect("fuse", DOCTOR_FAIL, "/dev/fuse");
-	expect("loop", DOCTOR_FAIL, "/dev/loop-control");
+	expect("ublk", DOCTOR_FAIL, "does not answer");
+	host_put("/proc/sys/kernel/io_uring_disabled", "2\n");
+	expect("ublk", DOCTOR_FAIL, "io_uring_disabled is 2");
+	/* With it, the other transport is a choice. */
+	expect("fuse", DOCTOR_WARN, "/dev/fuse");
+	expect("loop", DOCTOR_WARN, "/dev/loop-control");
 	host_put("/dev/fuse", "");
 	expect("fuse", DOCTOR_OK, "opens");
 	expect("fuse-timeouts", DOCTOR_OK, "no time limit");
@@ -73,6 +75,78 @@ static void test_transports(void **state)
 	expect("fuse-max-pages", DOCTOR_WARN, "32");
 }
 
+static struct doctor_result told_ublk(const char *release, uint64_t features)
+{
+	struct doctor_result result = {.status = 77};
+
+	host_put("/proc/sys/kernel/osrelease", release);
+	doctor_tell_ublk(host_root, features, &result);
+	assert_int_equal(result.advice[0] == '\0', result.status == DOCTOR_OK);
+	return result;
+}
+
+static void test_ublk_features(void **state)
+{
+	const uint64_t all = (UINT64_C(1) << 21) - 1;
+	struct doctor_result result;
+
+	(void)state;
+	host_put("/proc/sys/kernel/osrelease", "5.15.0\n");
+	expect("ublk", DOCTOR_WARN, "5.15.0 is older");
+	result = told_ublk("7.3.4\n", all);
+	assert_int_equal(result.status, DOCTOR_OK);
+	assert_non_null(strstr(result.found, "NO_AUTO_PART_SCAN"));
+	assert_null(strstr(result.found, "without"));
+	/* What one can live without, and what not. */
+	result = told_ublk("6.12.0\n", all & ~(UINT64_C(1) << 13));
+	assert_int_equal(result.status, DOCTOR_OK);
+	assert_non_null(strstr(result.found, "without PER_IO_DAEMON (requests of one CPU"));
+	result = told_ublk("6.12.0\n", all & ~(UINT64_C(1) << 7));
+	assert_int_equal(result.status, DOCTOR_WARN);
+	assert_non_null(strstr(result.found, "without USER_COPY (requests of at most 2 MiB"));
+	result = told_ublk("6.6.0\n", all);
+	assert_int_equal(result.status, DOCTOR_WARN);
+	assert_non_null(strstr(result.found, "up to 5 s"));
+	/* The first driver lacks most; all of it is said. */
+	result = told_ublk("6.1.0-40-amd64\n", 0x1e);
+	assert_int_equal(result.status, DOCTOR_WARN);
+	assert_non_null(strstr(result.found, "has USER_RECOVERY, USER_RECOVERY_REISSUE"));
+	assert_non_null(strstr(result.found, "UPDATE_SIZE (a device cannot grow)"));
+}
+
+static void expect_takeover(
+	const char *release, bool noswap, uint64_t features, enum doctor_status status, const char *found)
+{
+	struct doctor_result result = {.status = 77};
+
+	host_put("/proc/sys/kernel/osrelease", release);
+	doctor_tell_takeover(host_root, noswap, features, &result);
+	if (result.status != status || !strstr(result.found, found))
+		fail_msg("%s: %d '%s', not %d '%s'", release, (int)result.status, result.found, (int)status, found);
+	assert_int_equal(result.advice[0] == '\0', status == DOCTOR_OK);
+}
+
+static void test_takeover(void **state)
+{
+	const uint64_t recovery = UINT64_C(1) << 3, reissue = UINT64_C(1) << 4, other = UINT64_C(1) << 7;
+
+	(void)state;
+	/* By the version alone, where nothing can be tried. */
+	host_put("/proc/sys/kernel/osrelease", "6.3.9\n");
+	expect("takeover", DOCTOR_WARN, "not replaced: its device's I/O fails at once");
+	host_put("/proc/sys/kernel/osrelease", "6.8.0\n");
+	expect("takeover", DOCTOR_WARN, "FUSE of Linux 6.8.0");
+	host_put("/proc/sys/kernel/osrelease", "6.9.0\n");
+	expect("takeover", DOCTOR_OK, "is replaced, over FUSE");
+	/* What lies in memory that can be swapped out is lost with its server. */
+	expect_takeover("6.12.0\n", false, recovery | reissue, DOCTOR_WARN, "without noswap (Linux 6.12.0)");
+	expect_takeover("6.12.0\n", true, recovery | reissue | other, DOCTOR_OK, "over ublk and over FUSE");
+	expect_takeover("6.6.0\n", true, recovery | reissue, DOCTOR_OK, "over ublk; over FUSE it is not");
+	expect_takeover("6.12.0\n", true, recovery | other, DOCTOR_WARN, "over FUSE, but not over ublk");
+	expect_takeover("6.12.0\n", true, reissue, DOCTOR_WARN, "over FUSE, but not over ublk");
+	expect_takeover("6.6.0\n", true, other, DOCTOR_WARN, "FUSE of Linux 6.6.0");
+}
+
 static void test_settings(void **state)
 {
 	(void)state;
@@ -81,8 +155,9 @@ static void test_settings(void **state)
 	host_put("/proc/sys/vm/min_free_kbytes", "16384\n");
 	expect("min-free", DOCTOR_OK, "16384");
 	host_put("/proc/sys/vm/min_free_kbytes", "100\n");
-	host_put("/dev/ublk-control", "");
 	expect("min-free", DOCTOR_FAIL, "100");
+	host_put("/dev/ublk-control", "");
+	expect("min-free", DOCTOR_OK, "100, enough for ublk");
 	host_put("/proc/sys/vm/page-cluster", "0\n");
 	expect("page-cluster", DOCTOR_WARN, "reads of 1 pages");
 	host_put("/proc/sys/vm/page-cluster", "3\n");
@@ -148,6 +223,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_kernel, host_make, host_remove),
 		cmocka_unit_test_setup_teardown(test_transports, host_make, host_remove),
+		cmocka_unit_test_setup_teardown(test_ublk_features, host_make, host_remove),
+		cmocka_unit_test_setup_teardown(test_takeover, host_make, host_remove),
 		cmocka_unit_test_setup_teardown(test_settings, host_make, host_remove),
 		cmocka_unit_test_setup_teardown(test_huge_pages, host_make, host_remove),
 		cmocka_unit_test_setup_teardown(test_swaps, host_make, host_remove),
