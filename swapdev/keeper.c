@@ -129,6 +129,9 @@ static void on_message(struct keeper *keeper, const struct link_message *message
 		log_warning("not stopping: %s", message->text);
 		enter(keeper, RUNNING, NO_DEADLINE);
 	} else if (message->kind == LINK_STOPPING && keeper->state != KILLED) {
+		if (keeper->state == STARTING || keeper->state == ATTACHING)
+			keeper_fail(keeper, DAEMON_FAILED,
+				"the device was told to stop by 'folioswap del' before it was ready");
 		enter(keeper, STOPPING, STOP_WAIT_NS);
 	}
 }
