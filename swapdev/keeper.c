@@ -184,6 +184,9 @@ static void on_server_message(struct keeper *keeper, const struct link_message *
 		log_warning("not stopping: %s", message->text);
 		keeper_enter(keeper, RUNNING, NO_DEADLINE);
 	} else if (message->kind == LINK_STOPPING && keeper->state != KILLED) {
+		if (keeper->state == STARTING || keeper->state == ATTACHING || keeper->state == PAIRING)
+			keeper_fail(keeper, DAEMON_FAILED,
+				"the device was told to stop by 'folioswap del' before it was ready");
 		keeper_enter(keeper, STOPPING, STOP_WAIT_NS);
 	} else if (message->kind == LINK_UPGRADE) {
 		keeper_upgrade(keeper, message->text);

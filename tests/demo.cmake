@@ -2,5 +2,5 @@
 add_test(NAME demo_report_test COMMAND ${CMAKE_CURRENT_LIST_DIR}/unit/demo_report_test.py)
 set_tests_properties(demo_report_test PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 60)
 add_test(NAME demo COMMAND ${CMAKE_CURRENT_LIST_DIR}/e2e/demo.sh)
-set_tests_properties(demo PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 300
+set_tests_properties(demo PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 1200
   RESOURCE_LOCK loop_devices ENVIRONMENT FOLIOSWAP_BUILD=${CMAKE_RUNTIME_OUTPUT_DIRECTORY})

@@ -94,8 +94,11 @@ static void warn_alone(const char *name)
 static int finish(const struct add_config *config, const char *name, const char *node)
 {
 	struct control_info info;
-	int result = device_info(name, &info, NULL);
+	int result;
 
+	if (device_is_gone(name))
+		return cli_fail(CLI_FAILED, "another command has taken the new device %s (%s) down", name, node);
+	result = device_info(name, &info, NULL);
 	if (result)
 		return result;
 	warn_unsafe(info.unsafe);

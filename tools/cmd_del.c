@@ -151,17 +151,20 @@ struct target {
 	char nodes[NODES_MAX][64];
 	int count;
 	bool is_up;
-	pid_t own[2]; /* of a daemon that is not up: its keeper, ended by 0 */
+	bool is_starting; /* it answers, but has no node yet: nobody but its daemon can have that open */
+	pid_t own[2];     /* of a daemon that is not up: its keeper, ended by 0 */
 };
 
 static void find_target(const char *name, struct target *ret)
 {
 	const struct control_request request = {.version = CONTROL_VERSION, .op = CONTROL_INFO};
 	struct control_reply reply;
+	bool answers = device_ask(name, &request, DEVICE_REPLY_TIMEOUT_MS, &reply, NULL) == 0 && !reply.error;
 	pid_t keeper;
 
 	memset(ret, 0, sizeof(*ret));
-	if (device_ask(name, &request, DEVICE_REPLY_TIMEOUT_MS, &reply, NULL) || reply.error || !reply.info.node[0]) {
+	if (!answers || !reply.info.node[0]) {
+		ret->is_starting = answers;
 		ret->count = control_loops(name, ret->nodes, NODES_MAX);
 		keeper = control_keeper_pid(name);
 		ret->own[0] = keeper > 0 ? keeper : 0;
@@ -182,10 +185,14 @@ static int delete_device(const char *name, unsigned timeout_s)
 	find_target(name, &target);
 	for (int i = 0; i < target.count && !result; i++) {
 		result = switch_off(target.nodes[i], timeout_s);
-		if (!result && !target.is_up)
+		if (!result && !target.is_up && !target.is_starting)
 			result = refuse_openers(target.nodes[i], target.own);
 	}
-	return result ? result : device_stop(name, BUSY_TIMEOUT_MS);
+	if (!result)
+		result = device_stop(name, BUSY_TIMEOUT_MS);
+	if (!result && target.is_starting)
+		cli_warn("device %s was just being set up by 'folioswap add', which hears of it", name);
+	return result;
 }
 
 static int delete_all(unsigned timeout_s)

@@ -8,6 +8,7 @@
 import contextlib
 import json
 import os
+import stat
 import time
 
 from demo_machine import Failed, Skipped, disk_counts, read, run, say, swaps, write
@@ -157,11 +158,18 @@ class Zram(Device):
             raise Skipped(f"{reason} ({error.strerror})") from error
 
     def wait_for_node(self):
+        """devtmpfs or udev makes it; a container's /dev has only what was there when it started."""
         for _ in range(40):
             if os.path.exists(self.node):
                 return
             time.sleep(0.05)
-        raise Skipped(f"{self.node} does not appear")
+        major, minor = map(int, read(f"{self.folder}/dev").split(":"))
+        with self.undo.signals.held_back():
+            try:
+                os.mknod(self.node, stat.S_IFBLK | 0o600, os.makedev(major, minor))
+            except OSError as error:
+                raise Skipped(f"{self.node} does not appear and cannot be made ({error.strerror})") from error
+            self.undo.add(f"removing the node {self.node}", os.unlink, self.node)
 
     def held(self):
         data, payload, stored = map(int, read(f"{self.folder}/mm_stat").split()[:3])

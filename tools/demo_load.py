@@ -77,7 +77,8 @@ class Load:
             return json.loads(read(os.path.join(self.folder, "report")))
         errors = read(os.path.join(self.folder, "errors")).strip().splitlines()
         lines = [line for line in errors if "warning" not in line]
-        raise Failed(f"the workload failed: {lines[-1] if lines else f'code {process.returncode}'}")
+        # The first line tells the cause, others what became of it.
+        raise Failed(f"the workload failed: {lines[0] if lines else f'code {process.returncode}'}")
 
     def run(self, device, page_cluster, arguments, hold=None):
         """Runs swapload; calls hold() with most in swap, whose time and CPU do not count. Returns its report, and

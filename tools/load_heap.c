@@ -19,10 +19,12 @@
 #include "load_generate.h"
 #include "load_heap_kinds.h"
 #include "load_stop.h"
+#include "textfile.h"
 
 #define KINDS_MAX 8
-#define GROW_TIMEOUT_NS UINT64_C(10000000000)
+#define GROW_TIMEOUT_S 20
 #define QUIET_NS UINT64_C(1500000000) /* grown no more for so long: it has what it wanted */
+#define STARTED_BYTES (8 * MIB)       /* less is an interpreter without data, or what is to become one */
 #define POLL_MS 20
 
 struct heap_process {
@@ -32,8 +34,10 @@ struct heap_process {
 	bool stopped;
 	uint64_t heap_bytes;
 	uint64_t changed_ns;
+	uint64_t changed_cpu_ns; /* its CPU time then */
 	struct load_capture *capture;
 	size_t folios_taken;
+	const char *problem; /* why nothing can be taken, as far as it is known */
 };
 
 struct heap_set {
@@ -137,6 +141,7 @@ static void start_process(struct heap_process *process, uint64_t heap_bytes)
 	CLEANUP(close_fd) int input_fd = -1;
 	pid_t parent = getpid(), pid;
 
+	process->problem = "it could not be started";
 	if (process->kind->open_input) {
 		input_fd = process->kind->open_input(heap_bytes);
 		if (input_fd < 0)
@@ -153,53 +158,85 @@ static void start_process(struct heap_process *process, uint64_t heap_bytes)
 
 static uint64_t heap_bytes_of(pid_t pid)
 {
-	CLEANUP(fclose) FILE *file = NULL;
+	char path[64], text[128];
 	unsigned long long resident, shared;
-	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/statm", (int)pid);
-	file = fopen(path, "re");
-	if (!file || fscanf(file, "%*u %llu %llu", &resident, &shared) != 2 || resident < shared)
+	if (textfile_read(path, text, sizeof(text)) < 0 || sscanf(text, "%*u %llu %llu", &resident, &shared) != 2 ||
+		resident < shared)
 		return 0;
 	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void stop_process(struct heap_process *process)
+/* CPU time so far, and whether it sleeps: neither runs, nor waits for a CPU or for a disk. */
+static uint64_t cpu_ns_of(pid_t pid, bool *ret_sleeps)
+{
+	char path[64], text[1024], *after_name;
+	unsigned long long user_ticks, system_ticks;
+	char process_state;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (textfile_read(path, text, sizeof(text)) < 0 || !(after_name = strrchr(text, ')')) ||
+		sscanf(after_name, ") %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &process_state,
+			&user_ticks, &system_ticks) != 3)
+		return 0;
+	*ret_sleeps = process_state == 'S';
+	return (user_ticks + system_ticks) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static void stop_process(struct heap_process *process, const char *problem)
 {
 	int status;
 
+	process->problem = problem;
 	kill(process->pid, SIGSTOP);
-	if (waitpid(process->pid, &status, WUNTRACED) != process->pid || !WIFSTOPPED(status))
+	if (waitpid(process->pid, &status, WUNTRACED) != process->pid || !WIFSTOPPED(status)) {
 		process->pid = 0; /* it ended first */
-	else
+		process->problem = "it ended by itself";
+	} else {
 		process->stopped = true;
+	}
+}
+
+/*
+ * Grown no more, although it had the time. On a busy machine a process may
+ * wait for a CPU or a disk longer than that: it counts as quiet when it sleeps
+ * or has used as much CPU time. Before it has anything it is still starting.
+ */
+static bool is_quiet(struct heap_process *process, uint64_t now_ns)
+{
+	uint64_t heap_bytes = heap_bytes_of(process->pid), cpu_ns;
+	bool sleeps = false;
+
+	cpu_ns = cpu_ns_of(process->pid, &sleeps);
+	if (heap_bytes != process->heap_bytes) {
+		process->heap_bytes = heap_bytes;
+		process->changed_ns = now_ns;
+		process->changed_cpu_ns = cpu_ns;
+	}
+	return heap_bytes >= STARTED_BYTES && now_ns - process->changed_ns >= QUIET_NS &&
+	       (sleeps || cpu_ns >= process->changed_cpu_ns + QUIET_NS);
 }
 
 /* True: the process is stopped, or gone. */
 static bool watch_process(struct heap_process *process, uint64_t wanted_bytes, uint64_t now_ns)
 {
-	uint64_t heap_bytes;
-
 	if (!process->pid || process->stopped)
 		return true;
 	if (waitpid(process->pid, NULL, WNOHANG) == process->pid) {
 		process->pid = 0;
+		process->problem = "it ended by itself";
 		return true;
 	}
-	heap_bytes = heap_bytes_of(process->pid);
-	if (heap_bytes > process->heap_bytes) {
-		process->heap_bytes = heap_bytes;
-		process->changed_ns = now_ns;
-	}
-	if (heap_bytes < wanted_bytes && now_ns - process->changed_ns < QUIET_NS)
+	if (!is_quiet(process, now_ns) && process->heap_bytes < wanted_bytes)
 		return false;
-	stop_process(process);
+	stop_process(process, "it has no folio of data");
 	return true;
 }
 
 static int grow_all(struct heap_set *set, uint64_t wanted_bytes)
 {
-	uint64_t now_ns, end_ns = clock_ns() + GROW_TIMEOUT_NS;
+	uint64_t now_ns, end_ns = clock_ns() + GROW_TIMEOUT_S * UINT64_C(1000000000);
 	unsigned waiting;
 
 	do {
@@ -212,7 +249,7 @@ static int grow_all(struct heap_set *set, uint64_t wanted_bytes)
 	} while (waiting && now_ns < end_ns);
 	for (unsigned i = 0; i < set->count; i++) {
 		if (set->processes[i].pid && !set->processes[i].stopped)
-			stop_process(&set->processes[i]);
+			stop_process(&set->processes[i], "it had not grown enough in time");
 	}
 	return 0;
 }
@@ -226,6 +263,7 @@ static void end_all(struct heap_set *set)
 		load_capture_destroy(process->capture);
 		if (!process->pid)
 			continue;
+		kill(-process->pid, SIGKILL); /* a wrapper's own children, too */
 		kill(process->pid, SIGKILL);
 		waitpid(process->pid, NULL, 0);
 	}
@@ -263,6 +301,16 @@ static void note_sources(const struct heap_set *set)
 	}
 }
 
+/* What has its turn within the first round and gave nothing. */
+static void report_left_out(const struct heap_set *set, size_t folio_count)
+{
+	for (unsigned i = 0; i < set->count && i < folio_count; i++) {
+		if (!set->processes[i].folios_taken)
+			fprintf(stderr, "swapload: warning: content heap is without %s: %s\n",
+				set->processes[i].kind->name, set->processes[i].problem);
+	}
+}
+
 static long fill_from(struct heap_set *set, uint8_t *pool, size_t folio_count)
 {
 	uint64_t share_bytes = (folio_count + set->count - 1) / set->count * LOAD_FOLIO_BYTES;
@@ -276,13 +324,17 @@ static long fill_from(struct heap_set *set, uint8_t *pool, size_t folio_count)
 	if (error < 0)
 		return error;
 	for (unsigned i = 0; i < set->count; i++) {
-		if (set->processes[i].pid)
-			error = load_capture_create(set->processes[i].pid, &set->processes[i].capture);
-		if (error < 0)
+		error = set->processes[i].pid ? load_capture_create(set->processes[i].pid, &set->processes[i].capture)
+					      : 0;
+		if (error < 0) {
 			capture_error = error;
+			set->processes[i].problem = "its memory may not be read";
+		}
 	}
 	filled = take_folios(set, pool, folio_count);
 	note_sources(set);
+	if (filled)
+		report_left_out(set, folio_count);
 	return filled ? (long)filled : capture_error ? capture_error : -EAGAIN;
 }
 

@@ -13,8 +13,9 @@
 #include <stdint.h>
 
 /*
- * Fills pool with folio_count folios of 2 MiB, kind after kind in turn. Takes
- * at most about 15 s. Returns how many were filled: fewer where the processes
+ * Fills pool with folio_count folios of 2 MiB, kind after kind in turn. Waits
+ * up to 20 s for programs that start slowly, and says on stderr which gave
+ * nothing after all. Returns how many were filled: fewer where the processes
  * did not grow enough; or a negative errno, after saying on stderr what is
  * missing: -ENOENT no program for it, -EINTR stop was asked.
  * Not thread-safe: one call at a time.

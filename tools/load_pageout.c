@@ -53,7 +53,7 @@ static int drive(struct load_run *run)
 	int error = 0;
 
 	for (unsigned pass = 1; error == 0 && pass <= run->options->passes; pass++) {
-		error = load_run_phase(run, "fill", pass, LOAD_NEITHER, load_phase_write, pass);
+		error = load_run_phase(run, "fill", pass, LOAD_NEITHER, load_phase_refill, pass);
 		if (error == 0)
 			error = page_out(run, pass);
 		if (error == 0)

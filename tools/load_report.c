@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "load_thp.h"
+#include "load_workload.h"
 
 const char *load_thp_name(enum load_thp thp)
 {
@@ -18,6 +20,12 @@ const char *load_thp_name(enum load_thp thp)
 	default:
 		return "system";
 	}
+}
+
+bool load_thp_was_available(const struct load_options *options)
+{
+	return options->thp != LOAD_THP_OFF &&
+	       load_thp_is_available("", options->workload->shares_memory, options->thp == LOAD_THP_ON);
 }
 
 double load_mb_s(uint64_t bytes, double seconds)

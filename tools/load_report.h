@@ -31,6 +31,7 @@ void load_report_json(const struct load_run *run, const struct load_totals *tota
 
 /* Names shared by both. */
 const char *load_thp_name(enum load_thp thp);
+bool load_thp_was_available(const struct load_options *options);
 double load_mb_s(uint64_t bytes, double seconds);
 
 #endif

@@ -25,7 +25,8 @@ static void put_head(FILE *to, const struct load_run *run)
 	fprintf(to, "{\n  \"workload\": \"%s\",\n  \"content\": \"%s\"", options->workload->name,
 		options->content->name);
 	fprintf(to, ",\n  \"heap_sources\": \"%s\"", options->content->is_private ? load_heap_sources() : "");
-	fprintf(to, ",\n  \"thp\": \"%s\"", load_thp_name(options->thp));
+	fprintf(to, ",\n  \"thp\": \"%s\",\n  \"thp_available\": %s", load_thp_name(options->thp),
+		load_thp_was_available(options) ? "true" : "false");
 	put_u64(to, "seed", options->seed);
 	put_u64(to, "workers", options->workers);
 	put_u64(to, "size_bytes", run->workers[0].region_bytes * options->workers);

@@ -18,8 +18,12 @@ static void write_head(const struct load_run *run, FILE *to)
 	format_size(run->workers[0].region_bytes * options->workers, size, sizeof(size));
 	format_size(options->limit_bytes, limit, sizeof(limit));
 	format_size(run->content.pool_folios * LOAD_FOLIO_BYTES, pool, sizeof(pool));
-	fprintf(to, "workload    %s, %u worker%s, THP %s\n", options->workload->name, options->workers,
+	fprintf(to, "workload    %s, %u worker%s, THP %s", options->workload->name, options->workers,
 		options->workers == 1 ? "" : "s", load_thp_name(options->thp));
+	if (options->thp != LOAD_THP_OFF && !load_thp_was_available(options))
+		fprintf(to, ", not available (transparent_hugepage/%s)",
+			options->workload->shares_memory ? "shmem_enabled" : "enabled");
+	fputc('\n', to);
 	fprintf(to, "content     %s%s%s%s, pool %s, seed %" PRIu64 "\n", options->content->name, *sources ? " (" : "",
 		sources, *sources ? ")" : "", pool, options->seed);
 	fprintf(to, "size        %s, limit %s\n\n", size, options->limit_bytes ? limit : "none");

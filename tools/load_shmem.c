@@ -4,10 +4,12 @@
 
 static int drive(struct load_run *run)
 {
+	bool wants_huge = run->options->thp == LOAD_THP_ON;
 	int error = 0;
 
 	for (unsigned pass = 1; error == 0 && pass <= run->options->passes; pass++) {
-		error = load_run_phase(run, "write", pass, LOAD_OUT, load_phase_write, pass);
+		error = load_run_phase(
+			run, "write", pass, LOAD_OUT, wants_huge ? load_phase_refill : load_phase_write, pass);
 		if (error == 0)
 			error = load_run_hold(run);
 		if (error == 0)

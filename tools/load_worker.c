@@ -131,6 +131,18 @@ void load_phase_write(struct load_worker *worker, uint32_t version)
 	worker->effort.bytes = worker->region_bytes;
 }
 
+/* What came back page by page is no huge page: given back, it can be made whole again. */
+void load_phase_refill(struct load_worker *worker, uint32_t version)
+{
+	bool shared = worker->run->options->workload->shares_memory;
+
+	if (version > 1 && madvise(worker->region, worker->region_bytes, shared ? MADV_REMOVE : MADV_DONTNEED) < 0) {
+		fail(worker, shared ? "madvise(MADV_REMOVE)" : "madvise(MADV_DONTNEED)");
+		return;
+	}
+	load_phase_write(worker, version);
+}
+
 void load_phase_rewrite(struct load_worker *worker, uint32_t version)
 {
 	for (uint64_t page = 0; page < worker->region_bytes / LOAD_PAGE_BYTES; page++) {

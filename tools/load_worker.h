@@ -76,6 +76,7 @@ void load_worker_main(struct load_worker *worker, int command_fd, int reply_fd) 
 
 /* Phases that several workloads share; each goes through the region once, in address order. */
 load_phase_function load_phase_write;     /* version, over whatever is there */
+load_phase_function load_phase_refill;    /* version; what was there before is given back first */
 load_phase_function load_phase_rewrite;   /* verifies version - 1 of a page, then writes version over it */
 load_phase_function load_phase_verify;    /* version */
 load_phase_function load_phase_unmap;     /* gives the region back */

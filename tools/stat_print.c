@@ -102,18 +102,19 @@ static int print_orders(const struct stat_request *stat, struct view *const *vie
 
 /*
  * zram's fields: data, payload, stored, limit (0: none), most ever stored,
- * same-filled pages, pages moved by compaction, pages stored raw, the same.
+ * same-filled pages, pages moved by compaction, pages stored raw now, and ever.
  */
 static void print_mm_stat(const struct view *view)
 {
 	const struct figures *figures = &view->figures;
 	uint64_t limit = view->info.limit_bytes == UINT64_MAX ? 0 : view->info.limit_bytes;
 	uint64_t peak = view->gauges.extent_peak_bytes + figures->index_bytes;
-	uint64_t raw = view->gauges.raw_bytes >> GRANULE_SHIFT;
+	uint64_t raw_ever_bytes = view->sum.io.raw_bytes + view->sum.worker.raw_bytes;
 
 	printf("%8lu %8lu %8lu %8lu %8lu %8lu %8lu %8lu %8lu\n", figures->data_bytes, figures->payload_bytes,
 		figures->stored_bytes, limit, peak > figures->stored_bytes ? peak : figures->stored_bytes,
-		view->gauges.same_bytes >> GRANULE_SHIFT, view->sum.worker.moved_bytes >> GRANULE_SHIFT, raw, raw);
+		view->gauges.same_bytes >> GRANULE_SHIFT, view->sum.worker.moved_bytes >> GRANULE_SHIFT,
+		view->gauges.raw_bytes >> GRANULE_SHIFT, raw_ever_bytes >> GRANULE_SHIFT);
 }
 
 /* zram's fields: failed reads, failed writes, invalid requests (none here), freed pages. */

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define STATS_MAGIC UINT64_C(0x7461747370776f66) /* "fowpstat" */
-#define STATS_VERSION 2
+#define STATS_VERSION 3
 #define STATS_THREADS_MAX 64
 
 enum stats_kind {
@@ -63,6 +63,7 @@ struct stats_io {
 	uint64_t room_waits;
 	uint64_t refused;    /* writes answered ENOSPC */
 	uint64_t bad_frames; /* reads answered EIO for a damaged frame or record */
+	uint64_t raw_bytes;  /* plain size of direct objects stored raw */
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
 /* Written by one compression thread. */
@@ -76,6 +77,7 @@ struct stats_worker {
 	uint64_t moved_objects;
 	uint64_t moved_bytes;
 	uint64_t punched_bytes;
+	uint64_t raw_bytes; /* plain size of what became raw objects: closed, or rewritten from compressed ones */
 	uint64_t stage_ns[STATS_STAGES];
 	uint64_t cpu_ns; /* of the thread */
 	struct hist close_ns; /* one slot, compressing to published */

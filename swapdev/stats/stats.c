@@ -119,6 +119,7 @@ static void add_io(struct stats_io *into, const struct stats_io *from)
 	add_counter(&into->room_waits, &from->room_waits);
 	add_counter(&into->refused, &from->refused);
 	add_counter(&into->bad_frames, &from->bad_frames);
+	add_counter(&into->raw_bytes, &from->raw_bytes);
 }
 
 static void add_worker(struct stats_worker *into, const struct stats_worker *from)
@@ -132,6 +133,7 @@ static void add_worker(struct stats_worker *into, const struct stats_worker *fro
 	add_counter(&into->moved_objects, &from->moved_objects);
 	add_counter(&into->moved_bytes, &from->moved_bytes);
 	add_counter(&into->punched_bytes, &from->punched_bytes);
+	add_counter(&into->raw_bytes, &from->raw_bytes);
 	add_counters(into->stage_ns, from->stage_ns, STATS_STAGES);
 	add_counter(&into->cpu_ns, &from->cpu_ns);
 	hist_add(&into->close_ns, &from->close_ns);

@@ -80,6 +80,8 @@ static void count_closed(struct worker *worker, const struct object *object)
 	stats_count(&worker->stats->closed_objects[order], 1);
 	stats_count(&worker->stats->closed_bytes[order], object->count * GRANULE_BYTES);
 	stats_count(&worker->stats->closed_stored_bytes[order], object->stored_bytes);
+	if (object_is_raw(object))
+		stats_count(&worker->stats->raw_bytes, object->count * GRANULE_BYTES);
 }
 
 /* Compresses every run of the slot, under the shared unit lock. Returns the number of runs, or -errno with none left over. */

@@ -59,6 +59,12 @@ typedef const uint8_t *frame_fill(void *arg, uint32_t first, uint32_t count);
 int frame_encode_from(
 	struct compressor *compressor, struct object *object, frame_fill *fill, void *arg, uint8_t *payload);
 
+/* Has it a payload of which no frame shrank? */
+static inline bool object_is_raw(const struct object *object)
+{
+	return object->codec == CODEC_COPY && !(object->flags & RECORD_SAME) && object->stored_bytes;
+}
+
 /* An object's payload, checked as far as needed to find frame `index`. */
 struct frame {
 	const uint8_t *stored;

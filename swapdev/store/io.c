@@ -121,6 +121,8 @@ static int write_direct(struct store_io *io, uint64_t granule, uint32_t count, c
 	hook(HOOK_DIRECT_WORDS);
 	unit_unlock(store, unit);
 	stats_count(&io->stats->direct_objects, 1);
+	if (object_is_raw(&object))
+		stats_count(&io->stats->raw_bytes, count * GRANULE_BYTES);
 	atomic_store_explicit(&store->last_write_ns, io->slice_ns, memory_order_relaxed);
 	stage(io, STATS_POOL);
 	staging_want(store);

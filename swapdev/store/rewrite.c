@@ -133,6 +133,16 @@ static bool still_is(const struct store *store, uint32_t id, const struct object
 	return now.seq == object->seq && now.first == object->first;
 }
 
+/* Of raw objects only that which was not raw before: the same data does not count twice. */
+static void count_raw(const struct rewrite *rewrite)
+{
+	struct object made;
+
+	record_read(&rewrite->store->image.records[rewrite->id], &made);
+	if (object_is_raw(&made) && !object_is_raw(&rewrite->old))
+		stats_count(&rewrite->worker->stats->raw_bytes, made.count * GRANULE_BYTES);
+}
+
 /* Makes the new object. Shared unit lock. Returns 0, -ESTALE (nothing is live), -ENOSPC, -EIO. */
 static int rewrite_encode(struct rewrite *rewrite)
 {
@@ -155,6 +165,8 @@ static int rewrite_encode(struct rewrite *rewrite)
 	if (rewrite->live)
 		result = object_create_from(&writer, rewrite->old.first + rewrite->low, rewrite->high - rewrite->low,
 			rewrite->live, fill_live, rewrite, &rewrite->id);
+	if (result == 0)
+		count_raw(rewrite);
 	encoder_release(&worker->encoder);
 	return result;
 }

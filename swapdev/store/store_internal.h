@@ -42,8 +42,8 @@
 #define SLOT_QUIET_NS (50 * UINT64_C(1000000))
 /* How long a write waits for a slot while none is freed at all, before it is refused: beyond the server's watchdog. */
 #define WRITE_WAIT_NS (20 * UINT64_C(1000000000))
-/* How long it may wait for the janitor to win room from dead granules and holes. */
-#define PRESSURE_WAIT_NS (500 * UINT64_C(1000000))
+/* How long it may wait for the janitor, while that has something to win: on a busy machine half a second was not enough. */
+#define PRESSURE_WAIT_NS (3 * UINT64_C(1000000000))
 /* How long for a slot when closing found no room: the janitor may have to slide much of the arena. */
 #define STARVED_WAIT_NS (5 * UINT64_C(1000000000))
 

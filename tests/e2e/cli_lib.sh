@@ -7,6 +7,7 @@
 #   run CODE COMMAND...   runs it; its exit code must be CODE; output in $T/out, $T/err
 #   one_line TEXT         $T/err must be one line of folioswap's own, with TEXT in it
 #   nothing_left          no device, daemon, mount or swap of this test remains
+#   make_cgroup           a memory control group, $G, whose limit is in its file $limit; skips where there can be none
 #   skip WHY, fail WHY
 
 set -u
@@ -51,13 +52,14 @@ T=$(mktemp -d)
 : > "$T/err"
 NAMESPACE=$(readlink /proc/self/ns/mnt)
 
-# stderr is a pipe, so that no daemon keeps it: what it logs later is not ours.
+# stderr is a pipe, so that no daemon keeps it: what it logs later is not ours. Who is late is asked to end, and may
+# put back what it changed, before it is made to.
 run()
 {
 	wanted=$1
 	shift
 	{
-		timeout -s KILL 120 "$@" > "$T/out" < /dev/null
+		timeout -k 60 "${RUN_SECONDS:-120}" "$@" > "$T/out" < /dev/null
 		echo $? > "$T/code"
 	} 2>&1 | cat > "$T/err"
 	code=$(cat "$T/code")
@@ -75,6 +77,24 @@ one_line()
 no_error()
 {
 	! grep -v ': warning: ' "$T/err" | grep -q . || fail "an error although it passed"
+}
+
+make_cgroup()
+{
+	if [ -f /sys/fs/cgroup/memory/memory.limit_in_bytes ]; then
+		G=/sys/fs/cgroup/memory/folioswap-cli-$$
+		limit=memory.limit_in_bytes
+	elif [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+		G=/sys/fs/cgroup/folioswap-cli-$$
+		limit=memory.max
+		echo +memory > /sys/fs/cgroup/cgroup.subtree_control 2> /dev/null
+	else
+		skip "no memory control group"
+	fi
+	mkdir "$G" || skip "no control group can be made"
+	[ -f "$G/$limit" ] && return
+	rmdir "$G"
+	skip "control groups do not limit memory here"
 }
 
 our_daemons()

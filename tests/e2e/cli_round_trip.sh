@@ -86,6 +86,24 @@ blkdiscard "$node" || fail "discard"
 run 0 "$FS" stat --json
 json 'd["devices"][0]["data"] == 0'
 
+# What does not shrink: pages held so now, and ever.
+raw_pages()
+{
+	run 0 "$FS" compact 0
+	run 0 "$FS" stat --mm-stat 0
+	[ "$(awk '{ print $8 " " $9 - '"$1"' }' "$T/out")" = "$2" ] || fail "raw pages are not $2 (beyond $1)"
+}
+run 0 "$FS" set 0 --codec lz4
+run 0 "$FS" stat --mm-stat 0
+before=$(awk '{ print $9 }' "$T/out")
+head -c 4194304 /dev/urandom > "$T/noise"
+for i in 1 2; do
+	dd if="$T/noise" of="$node" bs=1M oflag=direct status=none || fail "write"
+	raw_pages "$before" "1024 $((i * 1024))"
+done
+blkdiscard "$node" || fail "discard"
+raw_pages "$before" "0 2048"
+
 # A second one, by its node, beside the first.
 run 0 "$FS" add --size 64M $U --no-discard
 second=$(cat "$T/out")

@@ -6,17 +6,7 @@
 U=--allow-unsafe
 command -v python3 > /dev/null || skip "no python3"
 
-if [ -f /sys/fs/cgroup/memory/memory.limit_in_bytes ]; then
-	G=/sys/fs/cgroup/memory/folioswap-cli-$$
-	limit=memory.limit_in_bytes
-elif [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-	G=/sys/fs/cgroup/folioswap-cli-$$
-	limit=memory.max
-	echo +memory > /sys/fs/cgroup/cgroup.subtree_control 2> /dev/null
-else
-	skip "no memory control group"
-fi
-mkdir "$G" || skip "no control group can be made"
+make_cgroup
 
 hog=
 leave()

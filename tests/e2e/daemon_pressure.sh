@@ -6,6 +6,7 @@
 
 need_device
 need_tools mkswap swapon swapoff
+need_cgroup
 load=$FOLIOSWAP_BUILD/swapload
 [ -x "$load" ] || skip "no swapload"
 [ "$(wc -l </proc/swaps)" = 1 ] || skip "this machine swaps already"

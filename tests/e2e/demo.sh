@@ -5,6 +5,9 @@
 . "$(dirname "$0")/cli_lib.sh"
 
 command -v python3 > /dev/null || skip "no python3"
+# What the demo's workload needs.
+make_cgroup
+rmdir "$G"
 DEMO=$(cd "$(dirname "$0")/../../tools" && pwd)/demo
 CLUSTER=/proc/sys/vm/page-cluster
 THP=/sys/kernel/mm/transparent_hugepage/enabled
@@ -46,6 +49,8 @@ all_back()
 }
 TMPDIR=$T
 export TMPDIR
+# Half a minute where nothing else runs.
+RUN_SECONDS=400
 
 # What cannot be, said before anything is done.
 run 0 "$DEMO" --help

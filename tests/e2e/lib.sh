@@ -153,6 +153,13 @@ cgroup_make() {
 	echo "$1" >"$cgroup/$limit_file" || skip "cannot limit a control group"
 }
 
+# For programs that make a group of their own.
+need_cgroup() {
+	cgroup_make 1073741824
+	rmdir "$cgroup"
+	cgroup=
+}
+
 # in_cgroup COMMAND...
 in_cgroup() {
 	CGROUP=$cgroup sh -c 'echo $$ >"$CGROUP/cgroup.procs" && exec "$@"' sh "$@"

@@ -151,11 +151,13 @@ static void add_requests(struct stats_page *page)
 	stats_count(&io->read_asked_bytes, 128 * KIB);
 	stats_count(&io->read_decoded_bytes, 256 * KIB);
 	stats_count(&io->slot_waits, 7);
+	stats_count(&io->raw_bytes, 3 * MIB);
 	stats_count(&io->refused, 2);
 	stats_count(&worker->closed_objects[9], 1);
 	stats_count(&worker->closed_bytes[9], 2 * MIB);
 	stats_count(&worker->closed_stored_bytes[9], MIB);
 	stats_count(&worker->moved_bytes, 8 * KIB);
+	stats_count(&worker->raw_bytes, 4 * KIB);
 	hist_record(&worker->close_ns, 2000000);
 }
 
@@ -346,7 +348,7 @@ static void test_zram_lines(void **state)
 
 	(void)state;
 	assert_string_equal(
-		mm, "536870912 125829120 143138816 2147483648 147333120     1024        2      512      512\n");
+		mm, "536870912 125829120 143138816 2147483648 147333120     1024        2      512      769\n");
 	assert_string_equal(io, "       1        0        0      512\n");
 }
 

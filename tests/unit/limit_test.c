@@ -4,7 +4,7 @@
  * stays, overwriting and discarding always work, the limit is never exceeded,
  * and memory comes back.
  *
- * FOLIOSWAP_OPS multiplies the number of overwrites.
+ * FOLIOSWAP_OPS multiplies the number of overwrites, FOLIOSWAP_SECONDS is for many_writers.
  */
 #include "store_fixture.h"
 
@@ -469,6 +469,113 @@ static void memory_comes_back(void **state)
 	run_deinit(run);
 }
 
+#define WRITERS 4
+
+/* Has every fourth unit to itself. No assertion in its thread: what was wrong is told afterwards. */
+struct writer {
+	struct run *run;
+	unsigned index;
+	pthread_t thread;
+	uint64_t random, deadline_ns, taken;
+	uint32_t number;
+	uint8_t *buffer;
+	char wrong[100];
+};
+
+static bool writer_says(struct writer *writer, const char *what, uint64_t granule, int result)
+{
+	snprintf(writer->wrong, sizeof(writer->wrong), "%s at %llu: %d", what, (unsigned long long)granule, result);
+	return false;
+}
+
+/* A write, or where there is no room now and then a discard that makes some. */
+static bool writer_writes(struct writer *writer, struct range range)
+{
+	static const enum stamp_kind kinds[] = {STAMP_RANDOM, STAMP_RANDOM, STAMP_HALF, STAMP_TEXT, STAMP_SMALL};
+	struct store_io *io = store_io(writer->run->store, writer->index);
+	uint32_t stamp = stamp_make(++writer->number, kinds[random_below(&writer->random, 5)]);
+	int result;
+
+	stamp_fill_range(writer->buffer, range.granule, range.count, stamp);
+	result = store_write(io, range.granule, range.count, writer->buffer);
+	writer->taken += result == 0;
+	if (result == -ENOSPC && random_below(&writer->random, 8) == 0) {
+		stamp = 0;
+		result = store_discard(io, range.granule, range.count);
+	}
+	for (uint32_t i = 0; result == 0 && i < range.count; i++)
+		writer->run->stamp[range.granule + i] = stamp;
+	return result == 0 || result == -ENOSPC || writer_says(writer, "write", range.granule, result);
+}
+
+static bool writer_reads(struct writer *writer, struct range range)
+{
+	const uint32_t *stamp = writer->run->stamp + range.granule;
+	const uint8_t *bytes = writer->buffer;
+	int result =
+		store_read(store_io(writer->run->store, writer->index), range.granule, range.count, writer->buffer);
+
+	for (uint32_t i = 0; result == 0 && i < range.count; i++, bytes += GRANULE_BYTES)
+		result = stamp_is(bytes, range.granule + i, stamp[i]) ? 0 : -EBADMSG;
+	return result == 0 || writer_says(writer, "read", range.granule, result);
+}
+
+static void *writer_main(void *argument)
+{
+	struct writer *writer = argument;
+	struct run *run = writer->run;
+	bool right = true;
+
+	while (right && clock_ns() < writer->deadline_ns) {
+		uint64_t unit = random_below(&writer->random, run->units / WRITERS) * WRITERS + writer->index;
+		struct range range = range_in_unit(&writer->random, run->granules, run->unit_granules, unit);
+
+		right = random_below(&writer->random, 4) ? writer_writes(writer, range) : writer_reads(writer, range);
+	}
+	return NULL;
+}
+
+/* The device is much larger than its memory, which is full before they begin. */
+static void write_from_all_sides(struct store_config config)
+{
+	uint64_t write_ns = fixture_number("FOLIOSWAP_SECONDS", 2) * UINT64_C(1000000000);
+	uint64_t taken = 0;
+	struct writer writers[WRITERS];
+	const char *wrong = NULL;
+	struct run *run;
+
+	config.io_threads = WRITERS;
+	config.compress_threads = 2;
+	config.limit_bytes = fixture_limit(config, config.size_bytes / 6);
+	run = run_init(config, true);
+	assert_true(fill_units(run, 0) < run->units);
+	for (unsigned i = 0; i < WRITERS; i++) {
+		writers[i] = (struct writer){.run = run, .index = i, .number = 1000000};
+		writers[i].deadline_ns = clock_ns() + write_ns;
+		writers[i].random = random_seed(run->random + i);
+		writers[i].buffer = aligned_alloc(4096, config.unit_bytes);
+		assert_int_equal(pthread_create(&writers[i].thread, NULL, writer_main, &writers[i]), 0);
+	}
+	for (unsigned i = 0; i < WRITERS; i++) {
+		pthread_join(writers[i].thread, NULL);
+		free(writers[i].buffer);
+		taken += writers[i].taken;
+		wrong = writers[i].wrong[0] ? writers[i].wrong : wrong;
+	}
+	if (wrong)
+		fail_msg("%s", wrong);
+	assert_true(taken > 0);
+	check_quiet(run, "written from all sides");
+	run_deinit(run);
+}
+
+static void many_writers(void **state)
+{
+	(void)state;
+	write_from_all_sides(config_of(2 * MIB, 96 * MIB, 0));
+	write_from_all_sides(config_of(64 * KIB, 64 * MIB, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -485,6 +592,7 @@ int main(void)
 		cmocka_unit_test_teardown(granules_of_large_objects, run_end),
 		cmocka_unit_test_teardown(limit_changes, run_end),
 		cmocka_unit_test_teardown(memory_comes_back, run_end),
+		cmocka_unit_test_teardown(many_writers, run_end),
 	};
 
 	cmocka_set_test_filter(getenv("CMOCKA_TEST_FILTER"));

@@ -171,7 +171,7 @@ static void check_sum_words(const uint64_t *words, const bool *is_maximum, size_
 	}
 }
 
-#define IO_WORDS (offsetof(struct stats_io, bad_frames) / sizeof(uint64_t) + 1)
+#define IO_WORDS (offsetof(struct stats_io, raw_bytes) / sizeof(uint64_t) + 1)
 #define WORKER_WORDS ((offsetof(struct stats_worker, close_ns) + sizeof(struct hist)) / sizeof(uint64_t))
 
 static void test_sum_has_every_counter(void **state)
