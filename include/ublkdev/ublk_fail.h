@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define UBLK_FAIL_NAME "folioswapd-eio" /* of the process */
+
 /*
  * Serves in the calling process: waits as long as it takes until the kernel
  * has seen the end of the former server, then fails requests until the device

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,9 +46,13 @@ bool remains_ublk_node(const char *directory, char *node, size_t node_bytes)
 	return true;
 }
 
-static bool has_server(const struct ublk_info *info)
+/* Its own servers die with their keeper, and may be about to. */
+static bool is_failing(const struct ublk_info *info)
 {
-	return info->state == UBLK_LIVE && info->server > 0 && kill(info->server, 0) == 0;
+	char path[32], name[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)info->server);
+	return info->state == UBLK_LIVE && textfile_line(path, name, sizeof(name)) && strcmp(name, UBLK_FAIL_NAME) == 0;
 }
 
 void remains_ublk_fail_io(const char *directory)
@@ -57,7 +60,7 @@ void remains_ublk_fail_io(const char *directory)
 	CLEANUP(ublk_control_close) struct ublk_control control;
 	struct ublk_info info;
 
-	if (find(directory, &control, &info) == 0 && info.state != UBLK_DEAD && !has_server(&info))
+	if (find(directory, &control, &info) == 0 && info.state != UBLK_DEAD && !is_failing(&info))
 		ublk_fail_start(info.id, info.cookie, false);
 }
 

@@ -108,10 +108,12 @@ static void forget_cookie(const struct transport *transport)
 	unlink(path);
 }
 
+/* Unlike any other, not secret: so early in a boot it does not wait for entropy. */
 static int make_cookie(struct transport *transport)
 {
 	while (transport->cookie == 0) {
-		if (getrandom(&transport->cookie, sizeof(transport->cookie), 0) != (ssize_t)sizeof(transport->cookie))
+		if (getrandom(&transport->cookie, sizeof(transport->cookie), GRND_INSECURE) !=
+			(ssize_t)sizeof(transport->cookie))
 			return -EIO;
 	}
 	return note_cookie(transport);
@@ -154,7 +156,6 @@ static int ublk_prepare(
 	error = ublk_control_open(&keeper_control);
 	if (error < 0)
 		return explain_open(error, problem, problem_bytes);
-	io_uring_ring_dontfork(&keeper_control.ring);
 	error = ublk_control_features(&keeper_control, &features);
 	if (error < 0)
 		return fail(problem, problem_bytes, error, "ask the ublk driver for its features");

@@ -135,7 +135,7 @@ pid_t ublk_fail_start(uint32_t id, uint64_t cookie, bool with_parent)
 		_exit(1);
 	if (!with_parent)
 		setsid();
-	prctl(PR_SET_NAME, "folioswapd-eio", 0, 0, 0);
+	prctl(PR_SET_NAME, UBLK_FAIL_NAME, 0, 0, 0);
 	close_range(0, ~0U, 0);
 	mlockall(MCL_CURRENT | MCL_FUTURE); /* if it can be had */
 	_exit(ublk_fail_serve(id, cookie) < 0);

@@ -104,7 +104,7 @@ refused()
 
 run 0 "$FS" add 1G $U --codec lz4 --reserve 4M --swapon=32767
 node=$(cat "$T/out")
-[ -n "$(column STANDBY)" ] || skip "a server cannot be replaced on this kernel"
+[ -n "$(column STANDBY)" ] || skip "a server is not replaced on this kernel"
 echo "$mark" > /dev/kmsg
 done_upgrades=0
 
@@ -202,7 +202,7 @@ nothing_left
 # Where nobody can take over there is nothing to upgrade.
 run 0 "$FS" add 64M $U --unit 64K --reserve 2M --no-standby
 [ -z "$(column STANDBY)" ] || fail "a standby although none was wanted"
-refused "cannot be replaced" 0
+refused "is not replaced" 0
 run 0 "$FS" del 0
 nothing_left
 echo "$summary"

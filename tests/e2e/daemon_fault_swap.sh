@@ -16,7 +16,7 @@ cli=$FOLIOSWAP_BUILD/folioswap
 # swap_with RULE
 swap_with() {
 	: >"$work/log.$first_name"
-	start "$first_name" --size 512M --codec lz4 --fault "$1"
+	start "$first_name" --size 512M --codec lz4 --no-standby --fault "$1"
 	mkswap "$node" >/dev/null 2>&1 || fail "mkswap"
 	swapon --discard -p 10 "$node" || fail "swapon"
 }

@@ -20,14 +20,14 @@ start "$first_name" --size 64M
 write_node 0 || fail "a write"
 kill -STOP "$server"
 read_node 0 || fail "a read while the server hung"
-grep -q 'has not moved for 10 s: killed' "$work/log.$name" || fail "nothing in the log"
+grep -q 'has not moved for 10 s: killed' "$work/log.$name" || fail "a hung server was not ended"
 find_server
 stop
 
 # A request that takes too long takes its server with it, and is answered by the next one.
-start "$first_name" --size 64M --fault delay=15s:op=read:at=2
-read_node 0 || fail "a quick read"
-read_node 0 || fail "a slow read"
+start "$first_name" --size 64M --fault delay=15s:op=write:at=2
+write_node 0 || fail "a quick write"
+write_node 0 || fail "a slow write"
 grep -q 'has not moved for 10 s: killed' "$work/log.$name" || fail "nothing in the log"
 find_server
 stop

@@ -188,6 +188,7 @@ if [ "${1-}" = guest ]; then
 	exit
 fi
 
+"$rigs/../../tools/install-packages" e2fsprogs procps || exit 1
 kernel=$("$rigs/kernel" "${1-uml}") || exit 1
 rig=${1-uml}
 rig=${rig%+debug}

@@ -50,11 +50,11 @@ fill() {
 	mkswap -q "$node" && swapon "$node" || fail "cannot swap to $node"
 	cgroup_make 8M
 	# shellcheck disable=SC2016
-	in_cgroup perl -e '$x = "swap" x (4 << 20); open(F, ">", $ARGV[0]); close F;
+	in_cgroup perl -e '$x = "swap" x (4 << 20); open(F, ">", $ARGV[0]); print F $$; close F;
 		sleep 1 until -e $ARGV[1]; for ($i = 0; $i < length $x; $i += 4096) { $s += ord substr $x, $i, 1 }' \
 		"$work/filled" "$work/touch" 2>/dev/null &
-	filled=$!
-	wait_for 60 test -e "$work/filled" || fail "nothing is swapped out"
+	wait_for 60 has_line "$work/filled" || fail "nothing is swapped out"
+	filled=$(cat "$work/filled")
 	[ "$(stat_of DATA)" -gt 6000000 ] || fail "little is swapped out"
 }
 
@@ -65,7 +65,8 @@ let_go() {
 	timeout 20 swapoff "$node" || fail "swap on a dead device cannot be switched off"
 	! is_swapped_on "$node" || fail "swapoff has done nothing"
 	rm -f "$work/touch" "$work/filled"
-	rmdir "$cgroup" && cgroup=
+	wait_for 5 rmdir "$cgroup" 2>/dev/null || fail "a control group is still in use"
+	cgroup=
 }
 
 check_swapped() {
@@ -91,7 +92,8 @@ check_keeper_killed() {
 	kill -KILL "$filled"
 	wait_for 20 is_gone "$filled" || fail "a process hangs in lost swap"
 	rm "$work/filled"
-	rmdir "$cgroup" && cgroup=
+	wait_for 5 rmdir "$cgroup" 2>/dev/null || fail "a control group is still in use"
+	cgroup=
 	check_gone "$name" "$keeper" "$server"
 	wait_for 5 nobody_fails || fail "the process that fails requests is left"
 	check_no_ublk
