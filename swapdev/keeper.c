@@ -22,6 +22,7 @@
 #include "clock.h"
 #include "control.h"
 #include "log.h"
+#include "logger.h"
 #include "swaps.h"
 #include "transport.h"
 
@@ -74,6 +75,8 @@ static void announce(struct keeper *keeper)
 	snprintf(line, sizeof(line), "ready %s\n", keeper->node);
 	keeper_tell_ready(keeper, line);
 	daemon_leave_caller(keeper->options);
+	if (logger_start() < 0)
+		log_warning("device %s: its log may keep it waiting", keeper->options->name);
 	keeper_enter(keeper, RUNNING, NO_DEADLINE);
 }
 
@@ -450,5 +453,6 @@ int keeper_main(const struct daemon_options *options)
 	else
 		leave(&keeper);
 	run(&keeper);
+	logger_end();
 	return keeper.exit_code;
 }
