@@ -16,6 +16,7 @@ target_sources(loopdev_test PRIVATE ${DAEMON_DIR}/transport/loopdev.c)
 target_include_directories(loopdev_test PRIVATE ${DAEMON_DIR}/transport)
 set_tests_properties(loopdev_test PROPERTIES RESOURCE_LOCK loop_devices)
 
+add_executable(storm_check e2e/storm_check.c)
 add_executable(rewrite_check e2e/rewrite_check.c)
 target_link_libraries(rewrite_check PRIVATE Threads::Threads)
 

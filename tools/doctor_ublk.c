@@ -44,7 +44,7 @@ static void tell_missing_driver(const char *root, struct doctor_result *result)
 			"this kernel has none: devices run over FUSE and loop");
 }
 
-/* "PER_IO_DAEMON (requests of one CPU go to one I/O thread), ...". Returns whether one is missed. */
+/* "; without UPDATE_SIZE (a device cannot grow), ...". Returns whether one is missed. */
 static bool list_missing(uint64_t features, char *text, size_t text_bytes)
 {
 	bool is_missed = false;

@@ -25,8 +25,6 @@
 #define UBLK_CMD_IOCTL_ENCODE (UINT64_C(1) << 6)      /* operation codes as of ioctl(2), not plain numbers */
 #define UBLK_USER_COPY (UINT64_C(1) << 7)             /* data by pread and pwrite of /dev/ublkcN, no buffer per tag */
 #define UBLK_UPDATE_SIZE (UINT64_C(1) << 10)
-#define UBLK_QUIESCE (UINT64_C(1) << 12)
-#define UBLK_PER_IO_DAEMON (UINT64_C(1) << 13)     /* each tag may have a thread of its own, not only each queue */
 #define UBLK_SAFE_STOP_DEV (UINT64_C(1) << 17)     /* UBLK_TRY_STOP_DEV: not while somebody has it open */
 #define UBLK_NO_AUTO_PART_SCAN (UINT64_C(1) << 18) /* starting it reads nothing */
 

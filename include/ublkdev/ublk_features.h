@@ -19,7 +19,7 @@ extern const struct ublk_feature ublk_features[];
 /* "USER_RECOVERY, USER_COPY": those of the list that are in features. Returns text; "" is none. */
 const char *ublk_features_text(uint64_t features, char *text, size_t text_bytes);
 
-/* Reads "USER_COPY,PER_IO_DAEMON". Returns 0 or -EINVAL: a word that is none of the names. */
+/* Reads "USER_COPY,UPDATE_SIZE". Returns 0 or -EINVAL: a word that is none of the names. */
 int ublk_features_parse(const char *text, uint64_t *ret);
 
 #endif

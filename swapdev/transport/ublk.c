@@ -61,7 +61,7 @@ static int ublk_probe(char *problem, size_t problem_bytes)
 	return error < 0 ? explain_open(error, problem, problem_bytes) : 0;
 }
 
-/* Tests run what older drivers lack on newer ones: FOLIOSWAP_UBLK_WITHOUT=USER_COPY,PER_IO_DAEMON */
+/* Tests run what older drivers lack on newer ones: FOLIOSWAP_UBLK_WITHOUT=USER_COPY,SAFE_STOP_DEV */
 static uint64_t without_features(void)
 {
 	const char *text = getenv("FOLIOSWAP_UBLK_WITHOUT");

@@ -14,19 +14,19 @@
 
 #define WANTED \
 	(UBLK_USER_RECOVERY | UBLK_USER_RECOVERY_REISSUE | UBLK_CMD_IOCTL_ENCODE | UBLK_USER_COPY | UBLK_UPDATE_SIZE | \
-		UBLK_QUIESCE | UBLK_PER_IO_DAEMON | UBLK_SAFE_STOP_DEV | UBLK_NO_AUTO_PART_SCAN)
+		UBLK_SAFE_STOP_DEV | UBLK_NO_AUTO_PART_SCAN)
 
 static unsigned shift_of(uint32_t power_of_two)
 {
 	return (unsigned)__builtin_ctz(power_of_two);
 }
 
-/* Requests are asked again only where a device outlives its server, and quieting one is of use only there. */
+/* Requests are asked again only where a device outlives its server. */
 static uint64_t choose_features(uint64_t features)
 {
 	features &= WANTED;
 	if (!(features & UBLK_USER_RECOVERY))
-		features &= ~(UBLK_USER_RECOVERY_REISSUE | UBLK_QUIESCE);
+		features &= ~UBLK_USER_RECOVERY_REISSUE;
 	return features;
 }
 
@@ -43,7 +43,7 @@ struct ublk_plan ublk_plan_make(const struct transport_config *config, uint64_t 
 		.features = choose_features(features),
 		.request_max_bytes =
 			user_copy ? config->unit_bytes : min_u32(config->unit_bytes, REQUEST_MAX_WITH_BUFFERS),
-		.queues = (uint16_t)(features & UBLK_PER_IO_DAEMON ? 1 : config->io_threads),
+		.queues = (uint16_t)config->io_threads,
 		.depth = (uint16_t)min_u32(wanted, UBLK_DEPTH_MAX),
 		.threads = (uint16_t)config->io_threads,
 	};
@@ -104,39 +104,17 @@ struct ublk_params ublk_plan_params(const struct ublk_plan *plan, const struct t
 	return params;
 }
 
-unsigned ublk_plan_thread(const struct ublk_plan *plan, unsigned queue, unsigned tag)
-{
-	return plan->features & UBLK_PER_IO_DAEMON ? (queue + tag) % plan->threads : queue;
-}
-
-unsigned ublk_plan_thread_tags(const struct ublk_plan *plan, unsigned thread)
-{
-	unsigned tags = 0;
-
-	for (unsigned queue = 0; queue < plan->queues; queue++)
-		for (unsigned tag = 0; tag < plan->depth; tag++)
-			tags += ublk_plan_thread(plan, queue, tag) == thread;
-	return tags;
-}
-
+/* Threads beyond the queues have nothing to do. */
 size_t ublk_plan_buffers_before(const struct ublk_plan *plan, unsigned thread)
 {
-	size_t buffers = 0;
+	unsigned of_one = plan->features & UBLK_USER_COPY ? 1 : plan->depth;
 
-	for (unsigned i = 0; i < thread; i++) {
-		unsigned tags = ublk_plan_thread_tags(plan, i);
-
-		buffers += plan->features & UBLK_USER_COPY && tags > 1 ? 1 : tags;
-	}
-	return buffers * plan->request_max_bytes;
+	return (size_t)min_u32(thread, plan->queues) * of_one * plan->request_max_bytes;
 }
 
-/* With PER_IO_DAEMON a thread has every threads-th tag of the one queue, else all of its own. */
 size_t ublk_plan_buffer_offset(const struct ublk_plan *plan, unsigned tag)
 {
-	unsigned slot = plan->features & UBLK_PER_IO_DAEMON ? tag / plan->threads : tag;
-
-	return plan->features & UBLK_USER_COPY ? 0 : (size_t)slot * plan->request_max_bytes;
+	return plan->features & UBLK_USER_COPY ? 0 : (size_t)tag * plan->request_max_bytes;
 }
 
 int32_t ublk_plan_result(const struct ublk_request *desc)

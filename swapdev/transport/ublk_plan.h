@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What a ublk device is made like, from what the driver can do: features,
- * queues, tags, threads, buffers. Pure.
+ * queues, tags, buffers. Pure.
  *
- * With PER_IO_DAEMON there is one hardware queue whose tags are dealt to the
- * I/O threads in turn, else a queue per I/O thread. With USER_COPY a thread has
- * one buffer, a unit large, whatever the depth; else every tag has one.
+ * A hardware queue per I/O thread: the kernel deals the CPUs to the queues, so
+ * tasks that fault at the same time on different CPUs are served at the same
+ * time. One queue whose tags are dealt to the threads (PER_IO_DAEMON) does
+ * worse: a CPU that waits for its requests gets the same tag again and again,
+ * and two of them may have the same thread for good while others are idle.
  *
- *                      queues     depth   buffers locked
- *   USER_COPY          1 or T     64      T x unit
- *   without            T          8       T x 8 x min(unit, 2 MiB)
+ * With USER_COPY a thread has one buffer, a unit large, whatever the depth;
+ * else every tag has one.
+ *
+ *                queues   depth of each   buffers locked, T threads
+ *   USER_COPY    T        64              T x unit
+ *   without      T        8               T x 8 x min(unit, 2 MiB)
  */
 #ifndef TRANSPORT_UBLK_PLAN_H
 #define TRANSPORT_UBLK_PLAN_H
@@ -38,12 +43,6 @@ struct ublk_info ublk_plan_info(const struct ublk_plan *plan, uint64_t cookie);
 int ublk_plan_accept(struct ublk_plan *plan, const struct ublk_info *info);
 
 struct ublk_params ublk_plan_params(const struct ublk_plan *plan, const struct transport_config *config);
-
-/* The I/O thread that serves a tag. */
-unsigned ublk_plan_thread(const struct ublk_plan *plan, unsigned queue, unsigned tag);
-
-/* How many tags a thread serves. */
-unsigned ublk_plan_thread_tags(const struct ublk_plan *plan, unsigned thread);
 
 /* All buffers lie behind one another: those of the threads before this one (or all), and a tag's within its thread's. */
 size_t ublk_plan_buffers_before(const struct ublk_plan *plan, unsigned thread);

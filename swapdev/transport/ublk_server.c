@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "fault.h"
+#include "privilege.h"
 #include "ublk_control.h"
 #include "ublk_node.h"
 
@@ -84,6 +85,7 @@ static void *thread_main(void *argument)
 	wait_for(&server->gate);
 	if (error == 0 && !server->served.stopping)
 		error = ublk_thread_fetch(&thread->io);
+	privilege_keep(0);
 	note_error(server, error);
 	sem_post(&server->passed);
 	if (error == 0)

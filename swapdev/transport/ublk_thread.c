@@ -67,10 +67,10 @@ static int make_request(
 }
 
 /* Without USER_COPY the kernel has copied before we see the request, and will after we have answered. */
-static int copy(const struct ublk_thread *thread, unsigned queue, unsigned tag, const struct request *request)
+static int copy(const struct ublk_thread *thread, unsigned tag, const struct request *request)
 {
 	const struct ublk_served *served = thread->served;
-	off_t offset = ublk_copy_offset(queue, tag);
+	off_t offset = ublk_copy_offset(thread->index, tag);
 	size_t length = request->length_bytes;
 	ssize_t done;
 
@@ -88,35 +88,36 @@ static void note_answer(struct request *request, int error)
 	*(int *)request->transport_data = error;
 }
 
-static int submit(const struct ublk_thread *thread, unsigned queue, unsigned tag, struct request *request)
+static int submit(const struct ublk_thread *thread, unsigned tag, struct request *request)
 {
 	int error = 0;
 
 	if (request->op == REQUEST_WRITE)
-		error = copy(thread, queue, tag, request);
+		error = copy(thread, tag, request);
 	if (error < 0)
 		return error;
 	request->complete = note_answer;
 	request->transport_data = &error;
 	device_submit(thread->served->device, thread->index, request);
 	if (error == 0 && request->op == REQUEST_READ)
-		error = copy(thread, queue, tag, request);
+		error = copy(thread, tag, request);
 	return error;
 }
 
 /* The kernel's memory is read once: its words are checked and used as they were then. */
-static struct ublk_request read_desc(const struct ublk_served *served, unsigned queue, unsigned tag)
+static struct ublk_request read_desc(const struct ublk_thread *thread, unsigned tag)
 {
+	const struct ublk_served *served = thread->served;
 	const volatile struct ublk_request *desc =
-		(const volatile struct ublk_request *)(served->descs + queue * served->queue_descs_bytes) + tag;
+		(const volatile struct ublk_request *)(served->descs + thread->index * served->queue_descs_bytes) + tag;
 
 	return (struct ublk_request){
 		.op_flags = desc->op_flags, .sectors = desc->sectors, .first_sector = desc->first_sector};
 }
 
-static int32_t carry_out(const struct ublk_thread *thread, unsigned queue, unsigned tag, uint64_t received_ns)
+static int32_t carry_out(const struct ublk_thread *thread, unsigned tag, uint64_t received_ns)
 {
-	const struct ublk_request desc = read_desc(thread->served, queue, tag);
+	const struct ublk_request desc = read_desc(thread, tag);
 	struct request request = {.received_ns = received_ns};
 	int error;
 
@@ -124,16 +125,16 @@ static int32_t carry_out(const struct ublk_thread *thread, unsigned queue, unsig
 	if (error == 0)
 		error = fault_apply(thread->served->fault, &request);
 	if (error == 0)
-		error = submit(thread, queue, tag, &request);
+		error = submit(thread, tag, &request);
 	return error < 0 ? error : ublk_plan_result(&desc);
 }
 
 /* ---- the ring ---- */
 
-static int put(struct ublk_thread *thread, uint32_t code, unsigned queue, unsigned tag, int32_t result)
+static int put(struct ublk_thread *thread, uint32_t code, unsigned tag, int32_t result)
 {
 	const struct ublk_served *served = thread->served;
-	struct ublk_io_words words = {.queue = (uint16_t)queue, .tag = (uint16_t)tag, .result = result};
+	struct ublk_io_words words = {.queue = (uint16_t)thread->index, .tag = (uint16_t)tag, .result = result};
 	struct io_uring_sqe *sqe = ublk_io_next(&thread->ring);
 
 	if (!sqe)
@@ -161,8 +162,8 @@ int ublk_thread_set_up(struct ublk_thread *thread)
 	const struct ublk_served *served = thread->served;
 	int error;
 
-	error = io_uring_queue_init(ublk_plan_thread_tags(&served->plan, thread->index) + 1, &thread->ring,
-		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
+	error = io_uring_queue_init(
+		served->plan.depth + 1U, &thread->ring, IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
 	thread->has_ring = error >= 0;
 	thread->buffer = served->buffers + ublk_plan_buffers_before(&served->plan, thread->index);
 	return error < 0 ? error : 0;
@@ -173,21 +174,18 @@ int ublk_thread_fetch(struct ublk_thread *thread)
 	const struct ublk_plan *plan = &thread->served->plan;
 	int error = watch_stop(thread);
 
-	for (unsigned queue = 0; queue < plan->queues; queue++)
-		for (unsigned tag = 0; tag < plan->depth && error == 0; tag++) {
-			if (ublk_plan_thread(plan, queue, tag) != thread->index)
-				continue;
-			error = put(thread, UBLK_FETCH, queue, tag, 0);
-			thread->fetched++;
-		}
+	if (thread->index < plan->queues)
+		thread->fetched = plan->depth;
+	for (unsigned tag = 0; tag < thread->fetched && error == 0; tag++)
+		error = put(thread, UBLK_FETCH, tag, 0);
 	if (error == 0)
 		error = io_uring_submit(&thread->ring);
 	return error < 0 ? error : 0;
 }
 
-static _Atomic uint8_t *given_of(const struct ublk_thread *thread, uint64_t key)
+static _Atomic uint8_t *given_of(const struct ublk_thread *thread, unsigned tag)
 {
-	size_t index = (size_t)ublk_io_queue(key) * thread->served->plan.depth + ublk_io_tag(key);
+	size_t index = (size_t)thread->index * thread->served->plan.depth + tag;
 
 	return &thread->served->given[index % UBLK_GIVEN];
 }
@@ -200,7 +198,8 @@ static void note_given(const struct ublk_thread *thread)
 
 	io_uring_for_each_cqe(&thread->ring, head, cqe)
 	{
-		if (cqe->user_data != STOP_KEY && cqe->res >= 0 && atomic_exchange(given_of(thread, cqe->user_data), 1))
+		if (cqe->user_data != STOP_KEY && cqe->res >= 0 &&
+			atomic_exchange(given_of(thread, ublk_io_tag(cqe->user_data)), 1))
 			device_count_requeued(thread->served->device);
 	}
 }
@@ -208,7 +207,7 @@ static void note_given(const struct ublk_thread *thread)
 /* A completion is a request, the end of a tag, or the stop. Returns 0 or -errno. */
 static int work(struct ublk_thread *thread, const struct io_uring_cqe *completed, uint64_t received_ns)
 {
-	unsigned queue = ublk_io_queue(completed->user_data), tag = ublk_io_tag(completed->user_data);
+	unsigned tag = ublk_io_tag(completed->user_data);
 	int32_t result;
 	int error;
 
@@ -218,9 +217,9 @@ static int work(struct ublk_thread *thread, const struct io_uring_cqe *completed
 		thread->fetched--;
 		return completed->res == -ENODEV || completed->res == -ECANCELED ? 0 : completed->res;
 	}
-	result = carry_out(thread, queue, tag, received_ns);
-	atomic_store(given_of(thread, completed->user_data), 0);
-	error = put(thread, UBLK_COMMIT_AND_FETCH, queue, tag, result);
+	result = carry_out(thread, tag, received_ns);
+	atomic_store(given_of(thread, tag), 0);
+	error = put(thread, UBLK_COMMIT_AND_FETCH, tag, result);
 	if (error == 0 && result >= FLUSH_BYTES)
 		error = io_uring_submit(&thread->ring);
 	return error < 0 ? error : 0;

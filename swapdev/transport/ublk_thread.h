@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One I/O thread of a ublk server: a ring, and the tags and the buffer that are its own.
+ * One I/O thread of a ublk server: a ring, and the queue and the buffer that are its own.
  *
  *   I/O thread:  ring -> fault rule -> copy in (write) -> device -> copy out (read) -> answer, and fetch the next
  *
@@ -35,7 +35,7 @@ struct ublk_served {
 
 struct ublk_thread {
 	struct ublk_served *served;
-	unsigned index;
+	unsigned index; /* and that of its queue */
 	/* the thread's own */
 	struct io_uring ring;
 	bool has_ring;

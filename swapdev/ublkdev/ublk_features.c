@@ -14,7 +14,6 @@ const struct ublk_feature ublk_features[] = {
 	{"USER_RECOVERY_REISSUE", UBLK_USER_RECOVERY_REISSUE, "a dead server is not replaced", true},
 	{"CMD_IOCTL_ENCODE", UBLK_CMD_IOCTL_ENCODE, "the first operation codes are used", false},
 	{"USER_COPY", UBLK_USER_COPY, "requests of at most 2 MiB, 16 MiB of buffers per I/O thread", true},
-	{"PER_IO_DAEMON", UBLK_PER_IO_DAEMON, "requests of one CPU go to one I/O thread", false},
 	{"SAFE_STOP_DEV", UBLK_SAFE_STOP_DEV, "openers are looked for in /proc", false},
 	{"NO_AUTO_PART_SCAN", UBLK_NO_AUTO_PART_SCAN, "new devices are read for partitions", false},
 	{"UPDATE_SIZE", UBLK_UPDATE_SIZE, "a device cannot grow", false},

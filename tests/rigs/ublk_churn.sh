@@ -55,7 +55,7 @@ check_refusal() {
 	"$cli" del "$name" 2>"$work/refused" && fail "an open device was deleted"
 	grep -q 'open by' "$work/refused" || fail "refused for another reason: $(cat "$work/refused")"
 	exec 9<&-
-	mkfs.ext4 -q "$node" && mkdir -p "$work/mnt" && mount "$node" "$work/mnt" || fail "cannot mount $node"
+	make_mount
 	"$cli" del "$name" 2>"$work/refused" && fail "a mounted device was deleted"
 	umount "$work/mnt"
 	stop_ublk
@@ -76,7 +76,7 @@ check_namespace() {
 }
 
 check_several() {
-	for i in 1 2 3 4 5 6; do
+	for _ in 1 2 3 4 5 6; do
 		start_ublk --size 64M
 	done
 	count_ublk

@@ -36,7 +36,7 @@ check_open() {
 
 check_mounted() {
 	start_ublk --size 256M --no-standby
-	mkfs.ext4 -q "$node" && mkdir -p "$work/mnt" && mount "$node" "$work/mnt" || fail "cannot mount $node"
+	make_mount
 	dd if=/dev/urandom of="$work/mnt/file" bs=1M count=8 2>/dev/null
 	die
 	sleep 3
@@ -47,7 +47,7 @@ check_mounted() {
 
 # fill: swaps a process out and leaves it, sets filled.
 fill() {
-	mkswap -q "$node" && swapon "$node" || fail "cannot swap to $node"
+	make_swap
 	cgroup_make 8M
 	# shellcheck disable=SC2016
 	in_cgroup perl -e '$x = "swap" x (4 << 20); open(F, ">", $ARGV[0]); print F $$; close F;
@@ -84,7 +84,8 @@ check_keeper_killed() {
 	start_ublk --size 256M "$@"
 	fill
 	kill -KILL "$keeper"
-	wait_for 20 is_gone "$keeper" && wait_for 20 is_gone "$server" || fail "the server outlives its keeper"
+	wait_for 20 is_gone "$keeper" || fail "a killed keeper does not end"
+	wait_for 20 is_gone "$server" || fail "the server outlives its keeper"
 	timeout 60 "$cli" del "$name" >"$work/del" 2>&1
 	rc=$?
 	[ $rc = 0 ] || fail "del ended with $rc: $(cat "$work/del")"

@@ -66,13 +66,13 @@ check_discard() {
 	check_zero $((40 * MIB)) $((8 * MIB))
 	cmp -s -n 4096 "$node" /dev/zero && fail "more was discarded than asked for"
 	blkdiscard -f "$node" 2>/dev/null || fail "no discard of all"
-	[ "$(stat_of DATA)" = 0 ] && [ "$(stat_of PAYLOAD)" = 0 ] || fail "$(stat_of DATA) bytes are held after discarding all"
+	[ "$(stat_of DATA) $(stat_of PAYLOAD)" = "0 0" ] || fail "$(stat_of DATA) bytes are held after discarding all"
 	[ "$(requests_of discard all)" -ge 3 ] || fail "discards are not counted"
 	stop_ublk
 	start_ublk --size 64M --no-discard
 	[ "$(queue_of discard_max_bytes)" = 0 ] || fail "discards are taken although refused"
 	blkdiscard -f "$node" 2>/dev/null && fail "a discard was carried out although refused"
-	blkdiscard -f -z "$node" || fail "zeroing by writes fails"
+	blkdiscard -f -z "$node" 2>/dev/null || fail "zeroing by writes fails"
 	stop_ublk
 }
 
@@ -92,11 +92,10 @@ check_depths() {
 	stop_ublk
 }
 
-# What drivers before 7.0, 6.16, 6.5 and 6.4 lack.
+# What older drivers lack; with the last list it is a driver of Linux 6.1.
 check_older() {
-	older=NO_AUTO_PART_SCAN,SAFE_STOP_DEV
-	for lacking in "$older" "$older,PER_IO_DAEMON,UPDATE_SIZE" "$older,PER_IO_DAEMON,UPDATE_SIZE,USER_COPY" \
-		"$older,PER_IO_DAEMON,UPDATE_SIZE,USER_COPY,CMD_IOCTL_ENCODE" USER_COPY; do
+	older=NO_AUTO_PART_SCAN,SAFE_STOP_DEV,UPDATE_SIZE
+	for lacking in USER_COPY "$older" "$older,USER_COPY" "$older,USER_COPY,CMD_IOCTL_ENCODE"; do
 		export FOLIOSWAP_UBLK_WITHOUT="$lacking"
 		start_ublk --size 512M --codec lz4
 		check_whole $((2 * MIB)) 9

@@ -38,6 +38,18 @@ stop_ublk() {
 	check_no_ublk
 }
 
+make_swap() {
+	mkswap -q "$node" || fail "no mkswap on $node"
+	swapon --discard "$node" || fail "cannot swap to $node"
+}
+
+# A file system, mounted at $work/mnt.
+make_mount() {
+	mkfs.ext4 -q "$node" || fail "no file system on $node"
+	mkdir -p "$work/mnt"
+	mount "$node" "$work/mnt" || fail "cannot mount $node"
+}
+
 # stat_of FIELD: of the device that was started last, an exact number.
 stat_of() {
 	"$cli" stat --raw --bytes "$name" | awk -v field="$1" '$1 == field {print $2}'

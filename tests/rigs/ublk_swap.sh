@@ -6,10 +6,6 @@
 size=96M limit=48M
 [ -z "${FOLIOSWAP_LONG-}" ] || size=384M limit=128M
 
-swap_on() {
-	mkswap -q "$node" && swapon "$@" "$node" || fail "cannot swap to $node"
-}
-
 # run_load WORKLOAD OPTION...
 run_load() {
 	timeout 250 "$load" "$@" --size $size --limit $limit --content synthetic --workers 2 >"$work/load" 2>&1 ||
@@ -23,7 +19,7 @@ swap_off() {
 
 for unit in 64K 2M 16M; do
 	start_ublk --size 512M --unit $unit --codec lz4
-	swap_on --discard
+	make_swap
 	run_load seq-write --passes 1
 	[ $unit != 2M ] || run_load shmem --passes 1
 	[ "$(stat_of WRITE-BYTES)" -gt 41943040 ] || fail "next to nothing was swapped out"
@@ -34,7 +30,7 @@ done
 
 # Neither way to end it takes a device away that is swapped on.
 start_ublk --size 256M
-swap_on
+make_swap
 kill -TERM "$keeper"
 sleep 2
 is_gone "$keeper" && fail "the keeper left a device that is swapped on"

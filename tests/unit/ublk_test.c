@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* The ublk transport without a driver: what a device is made like, which thread serves what, the driver's numbers. */
+/* The ublk transport without a driver: what a device is made like, where data lies, the driver's numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -71,7 +71,7 @@ static void test_features_text(void **state)
 /* What is asked for is no more than the driver has, and never what would need other code here. */
 static void test_features_chosen(void **state)
 {
-	const uint64_t served = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 17 | 1 << 18;
+	const uint64_t served = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 17 | 1 << 18;
 	struct ublk_plan plan = ublk_plan_make(&config, NEW_DRIVER, 0);
 
 	(void)state;
@@ -81,7 +81,7 @@ static void test_features_chosen(void **state)
 	assert_int_equal(plan.features, 1 << 3 | 1 << 4);
 	assert_true(ublk_plan_can_take_over(&plan));
 	plan = ublk_plan_make(&config, NEW_DRIVER & ~UBLK_USER_RECOVERY, 0);
-	assert_int_equal(plan.features, served & ~(1 << 3 | 1 << 4 | 1 << 12));
+	assert_int_equal(plan.features, served & ~(1 << 3 | 1 << 4));
 	assert_false(ublk_plan_can_take_over(&plan));
 	plan = ublk_plan_make(&config, NEW_DRIVER & ~UBLK_USER_RECOVERY_REISSUE, 0);
 	assert_false(ublk_plan_can_take_over(&plan));
@@ -147,7 +147,7 @@ static void test_params(void **state)
 
 static void test_accept(void **state)
 {
-	struct ublk_plan plan = ublk_plan_make(&config, NEW_DRIVER & ~UBLK_PER_IO_DAEMON, 0);
+	struct ublk_plan plan = ublk_plan_make(&config, NEW_DRIVER, 0);
 	struct ublk_info info = ublk_plan_info(&plan, 77);
 	struct ublk_plan before = plan;
 
@@ -157,7 +157,7 @@ static void test_accept(void **state)
 	assert_int_equal(info.queues, 3);
 	/* As many queues as CPUs; features nobody asked for; some that were not granted. */
 	info.queues = 2;
-	info.features = (info.features | UBLK_PER_IO_DAEMON | 1) & ~UBLK_USER_RECOVERY_REISSUE;
+	info.features = (info.features | 1 << 13 | 1) & ~UBLK_USER_RECOVERY_REISSUE;
 	assert_int_equal(ublk_plan_accept(&plan, &info), 0);
 	assert_int_equal(plan.queues, 2);
 	assert_int_equal(plan.features, before.features & ~UBLK_USER_RECOVERY_REISSUE);
@@ -176,65 +176,42 @@ static void test_accept(void **state)
 	assert_int_equal(ublk_plan_accept(&plan, &info), -EOPNOTSUPP);
 }
 
-static size_t buffer_bytes(const struct ublk_plan *plan, unsigned thread)
+/* Every tag's data lies within its thread's buffers; with a buffer for each, none overlap. */
+static void check_buffers(const struct ublk_plan *plan)
 {
-	return ublk_plan_buffers_before(plan, thread + 1) - ublk_plan_buffers_before(plan, thread);
-}
+	size_t request_bytes = plan->request_max_bytes, end = 0;
 
-/* Each tag has one thread; all threads of one queue share evenly; what lies in one thread's buffers does not overlap. */
-static void check_threads(const struct ublk_plan *plan)
-{
-	bool used[64][64] = {{false}};
-	unsigned tags[64] = {0};
+	for (unsigned queue = 0; queue < plan->queues; queue++) {
+		size_t begin = ublk_plan_buffers_before(plan, queue);
 
-	for (unsigned queue = 0; queue < plan->queues; queue++)
-		for (unsigned tag = 0; tag < plan->depth; tag++) {
-			unsigned thread = ublk_plan_thread(plan, queue, tag);
-			size_t offset = ublk_plan_buffer_offset(plan, tag);
-
-			assert_true(thread < plan->threads);
-			tags[thread]++;
-			assert_true(offset + plan->request_max_bytes <= buffer_bytes(plan, thread));
-			if (plan->features & UBLK_USER_COPY)
-				continue;
-			assert_int_equal(offset % plan->request_max_bytes, 0);
-			assert_false(used[thread][offset / plan->request_max_bytes]);
-			used[thread][offset / plan->request_max_bytes] = true;
-		}
-	for (unsigned thread = 0; thread < plan->threads; thread++) {
-		assert_int_equal(ublk_plan_thread_tags(plan, thread), tags[thread]);
-		assert_true(tags[thread] + 1 >= tags[0]);
-		assert_true(plan->features & UBLK_USER_COPY
-				    ? buffer_bytes(plan, thread) <= plan->request_max_bytes
-				    : buffer_bytes(plan, thread) == (size_t)tags[thread] * plan->request_max_bytes);
+		assert_int_equal(begin, end);
+		end = ublk_plan_buffers_before(plan, queue + 1);
+		assert_int_equal(
+			end - begin, plan->features & UBLK_USER_COPY ? request_bytes : plan->depth * request_bytes);
+		for (unsigned tag = 0; tag < plan->depth; tag++)
+			assert_int_equal(ublk_plan_buffer_offset(plan, tag),
+				plan->features & UBLK_USER_COPY ? 0 : tag * request_bytes);
 	}
+	/* Threads beyond the queues have nothing to do. */
+	assert_int_equal(ublk_plan_buffers_before(plan, plan->threads), end);
 }
 
-static void test_threads(void **state)
+static void test_buffers(void **state)
 {
-	static const uint64_t without[] = {0, UBLK_USER_COPY, UBLK_PER_IO_DAEMON, UBLK_USER_COPY | UBLK_PER_IO_DAEMON};
+	static const uint64_t drivers[] = {NEW_DRIVER, NEW_DRIVER & ~UBLK_USER_COPY, UBLK_FEATURES_FIRST};
 	struct transport_config many = config;
 
 	(void)state;
-	for (unsigned i = 0; i < sizeof(without) / sizeof(without[0]); i++)
-		for (many.io_threads = 1; many.io_threads <= 32; many.io_threads++)
-			for (unsigned depth = 1; depth <= 64; depth += 7) {
-				struct ublk_plan plan = ublk_plan_make(&many, NEW_DRIVER & ~without[i], depth);
+	for (unsigned i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		for (many.io_threads = 1; many.io_threads <= 32; many.io_threads++) {
+			struct ublk_plan plan = ublk_plan_make(&many, drivers[i], 0);
 
-				check_threads(&plan);
-			}
-}
-
-/* Fewer queues than threads: the others have nothing to do, and no buffers. */
-static void test_idle_threads(void **state)
-{
-	struct ublk_plan plan = ublk_plan_make(&config, UBLK_FEATURES_FIRST, 0);
-
-	(void)state;
-	plan.queues = 1;
-	assert_int_equal(ublk_plan_thread_tags(&plan, 0), 8);
-	assert_int_equal(ublk_plan_thread_tags(&plan, 1), 0);
-	assert_int_equal(buffer_bytes(&plan, 2), 0);
+			assert_int_equal(plan.queues, many.io_threads);
+			assert_int_equal(plan.threads, many.io_threads);
+			check_buffers(&plan);
+			plan.queues = (uint16_t)(plan.queues / 2 + 1); /* fewer CPUs */
+			check_buffers(&plan);
+		}
 }
 
 /* The driver takes queue, tag and byte out of the offset by shifting. */
@@ -297,8 +274,7 @@ int main(void)
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_params),
 		cmocka_unit_test(test_accept),
-		cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_idle_threads),
+		cmocka_unit_test(test_buffers),
 		cmocka_unit_test(test_copy_offset),
 		cmocka_unit_test(test_result),
 		cmocka_unit_test(test_io_entry),
