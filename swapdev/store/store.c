@@ -3,38 +3,11 @@
 #include "store_internal.h"
 
 #include "privilege.h"
-#include "step.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-void (*store_hook)(enum store_hook hook);
-
-static void report_step(enum store_hook hook)
-{
-	static const char *const names[HOOK_COUNT] = {
-		[HOOK_SLOT_HEADER] = "slot-header",
-		[HOOK_SLOT_COPY] = "slot-copy",
-		[HOOK_SLOT_WORDS] = "slot-words",
-		[HOOK_PAYLOAD] = "payload",
-		[HOOK_RECORD] = "record",
-		[HOOK_CLOSE_WORD] = "close-word",
-		[HOOK_CLOSE_WORDS] = "close-words",
-		[HOOK_DIRECT_WORDS] = "direct-words",
-		[HOOK_DISCARD] = "discard",
-		[HOOK_MOVE_COPY] = "move-copy",
-		[HOOK_MOVE_PLACE] = "move-place",
-	};
-
-	step(names[hook]);
-}
-
-void store_report_steps(void)
-{
-	store_hook = report_step;
-}
 
 static bool is_power_of_two(uint64_t value)
 {
