@@ -432,11 +432,13 @@ static int take_turn(struct server *server, const struct link_message *go)
 	int error;
 
 	prctl(PR_SET_NAME, "folioswapd-srv", 0, 0, 0);
-	step("recover");
+	if (go->reaped_ns)
+		step("recover");
 	error = store_recover(server->store);
 	if (error < 0)
 		return fail(server, error, "recover the store");
-	step("recovered");
+	if (go->reaped_ns)
+		step("recovered");
 	recovered_ns = clock_ns();
 	takeovers = &store_stats(server->store)->takeovers;
 	device_open(server->device, go->reaped_ns, go->crashed);

@@ -25,7 +25,7 @@
  *   chance=N     at one in N, at random
  *   op=NAME      counts and hits only read, write, discard, zeroes or flush
  *   step=NAME    counts and hits not requests but a step of the daemon's work:
- *                recover, recovered, hello, resend (FUSE), start-recovery,
+ *                recover, recovered, hello, resend (FUSE; of a take-over), start-recovery,
  *                end-recovery (ublk), the store's publication steps (slot-header,
  *                slot-copy, slot-words, payload, record, close-word, close-words,
  *                direct-words, discard, move-copy, move-place), or any

@@ -90,6 +90,17 @@ choose_kernel()
 	[ -n "$kernel" ] || kernel=$(setpriv --pdeathsig TERM "$rigs_dir/kernel" "$1$flavour") || exit $broken
 }
 
+# end_processes_of RUN-DIRECTORY: of a machine. Before 7.3 uml had helpers in a session of their own that outlived it,
+# and kept its output open.
+end_processes_of()
+{
+	local pid
+
+	grep -alF -e "$1" /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3 | while read -r pid; do
+		kill -KILL "$pid" 2>/dev/null
+	done
+}
+
 # A folder of this run, removed at its end; those of rigs that were killed go now.
 make_run_dir()
 {
@@ -98,7 +109,10 @@ make_run_dir()
 	mkdir -p "$cache" || die "cannot make $cache"
 	cache=$(realpath "$cache")
 	for old in "$cache"/run.*; do
-		[[ $old =~ /run\.([0-9]+)\. ]] && ! kill -0 "${BASH_REMATCH[1]}" 2>/dev/null && rm -rf "$old"
+		if [[ $old =~ /run\.([0-9]+)\. ]] && ! kill -0 "${BASH_REMATCH[1]}" 2>/dev/null; then
+			end_processes_of "$old"
+			rm -rf "$old"
+		fi
 	done
 	run_dir=$(mktemp -d "$cache/run.$$.XXXXXX") || die "cannot make a folder in $cache"
 	[[ $run_dir$rigs_dir != *[[:space:],]* ]] || die "$run_dir: a kernel takes no path with blanks or commas"
@@ -111,15 +125,20 @@ make_run_dir()
 	mkfifo "$run_dir/output" "$run_dir/console" || die "cannot write in $run_dir"
 }
 
+end_machine()
+{
+	[ -z "$machine_pid" ] || kill -KILL "$machine_pid" 2>/dev/null
+	machine_pid=''
+	end_processes_of "$run_dir"
+}
+
 # shellcheck disable=SC2317
 clean_up()
 {
 	local pid
 
 	trap - EXIT
-	if [ -n "$machine_pid" ]; then
-		kill -KILL -- "-$machine_pid" 2>/dev/null || kill -KILL "$machine_pid" 2>/dev/null
-	fi
+	end_machine
 	for pid in $output_pid $console_pid; do
 		kill "$pid" 2>/dev/null
 	done
@@ -166,8 +185,7 @@ run_machine()
 		</dev/null 3>"$run_dir/output" >"$run_dir/console" 2>&1 &
 	machine_pid=$!
 	wait "$machine_pid" 2>/dev/null || status=$?
-	kill -KILL -- "-$machine_pid" 2>/dev/null
-	machine_pid=''
+	end_machine
 	wait "$output_pid" "$console_pid"
 	output_pid='' console_pid=''
 	return $status
