@@ -235,7 +235,7 @@ static void end_failer(struct transport *transport)
 }
 
 /*
- * Who only looks (udev) lets go at once. Where somebody uses it, what they wait for has to end, so that they can let go:
+ * Who only looks (udev) lets go at once. Where somebody uses it, what they wait for has to end before they can let go:
  * then another server fails it.
  */
 static int take_down(struct transport *transport)

@@ -44,7 +44,7 @@ int ublk_plan_accept(struct ublk_plan *plan, const struct ublk_info *info);
 
 struct ublk_params ublk_plan_params(const struct ublk_plan *plan, const struct transport_config *config);
 
-/* All buffers lie behind one another: those of the threads before this one (or all), and a tag's within its thread's. */
+/* Buffers lie side by side: the bytes of the threads before this one, and where a tag's is in its thread's. */
 size_t ublk_plan_buffers_before(const struct ublk_plan *plan, unsigned thread);
 size_t ublk_plan_buffer_offset(const struct ublk_plan *plan, unsigned tag);
 

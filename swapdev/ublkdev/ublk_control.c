@@ -22,7 +22,7 @@ struct command {
 	uint64_t value;
 };
 
-/* The kernel blocks in most of these, so it has a thread of its own carry them out: waiting for that can be given up. */
+/* The kernel blocks in most commands, so a thread of its own carries them out: waiting for it can be given up. */
 static int wait_done(struct ublk_control *control, unsigned timeout_ms)
 {
 	uint64_t give_up_ns = clock_ns() + timeout_ms * NS_PER_MS;

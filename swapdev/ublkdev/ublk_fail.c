@@ -27,7 +27,7 @@ struct failer {
 static int set_up_ring(struct failer *failer)
 {
 	unsigned tags = failer->info.queues * (unsigned)failer->info.depth;
-	struct io_uring_params params = {.flags = IORING_SETUP_CQSIZE, .cq_entries = 2 * tags};
+	struct io_uring_params params = {.flags = IORING_SETUP_CQSIZE, .cq_entries = tags + RING_ENTRIES};
 
 	if (!(failer->info.features & UBLK_USER_COPY)) {
 		failer->buffer = mmap(NULL, failer->info.request_max_bytes, PROT_READ | PROT_WRITE,

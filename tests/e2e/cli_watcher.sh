@@ -61,6 +61,7 @@ done
 
 i=0
 while [ $i -lt 10 ]; do
+	# shellcheck disable=SC2086
 	case $((i % 2)) in
 	0) run 0 "$FS" add 64M $U ;;
 	1) run 0 "$FS" add 64M $U --swapon=5 ;;

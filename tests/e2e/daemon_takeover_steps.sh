@@ -27,7 +27,7 @@ stop
 start "$first_name" --size 512M --codec lz4 --frame 64K --reserve 4M --mem-limit 1G --fault $at_take_over
 verify_begin
 deaths=0
-while [ $deaths -lt "$kills" ]; do
+while [ "$deaths" -lt "$kills" ]; do
 	verify_goes_on
 	wait_for 20 find_server || fail "no server: $(tail -n 3 "$work/log.$name")"
 	sleep 0.4

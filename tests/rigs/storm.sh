@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 # storm.sh TRANSPORT [kill]: the whole machine swaps, without any control group: programs, daemon and kernel share its
-# little memory. No hang, no wrong byte, nobody killed, no access that takes 2 s. With kill the server is killed on the
+# little memory. No hang, no wrong byte, nobody killed, no access that takes too long. With kill the server is killed on the
 # way: what it leaves stays in memory, and another one takes over where nothing can be started.
 # FOLIOSWAP_STORM_SECONDS: how long (60; 600 with FOLIOSWAP_LONG).
 . "$(dirname "$0")/../e2e/lib.sh"
@@ -9,11 +9,12 @@
 
 transport=$1
 seconds=60
-[ -z "${FOLIOSWAP_LONG-}" ] || seconds=600
+stall_seconds=5 # a machine that runs other things, too; the bar itself is 2 s, of the long tier
+[ -z "${FOLIOSWAP_LONG-}" ] || seconds=600 stall_seconds=2
 seconds=${FOLIOSWAP_STORM_SECONDS-$seconds}
 
 start "$first_name" --transport "$transport" --size 512M --codec lz4 --slots 2 --mem-limit 96M
-mkswap -q "$node" && swapon "$node" || fail "cannot swap to $node"
+{ mkswap -q "$node" && swapon "$node"; } || fail "cannot swap to $node"
 "$FOLIOSWAP_BUILD/storm_check" 3 60 "$seconds" >"$work/storm" 2>&1 &
 storm=$!
 if [ "${2-}" = kill ]; then
@@ -27,7 +28,7 @@ if [ "${2-}" = kill ]; then
 	grep -q 'another server has taken over' "$work/log.$name" || fail "nobody took over"
 else
 	slowest=$(sed 's/.*slowest \([0-9]*\)\..*/\1/' "$work/storm")
-	[ "$slowest" -lt 2 ] || fail "one access took $slowest s"
+	[ "$slowest" -lt $stall_seconds ] || fail "one access took $slowest s"
 fi
 swapoff "$node" || fail "swapoff"
 find_server

@@ -38,7 +38,7 @@ check_stop_under_load() {
 		(cd "$work" && exec fio --name=busy --filename="$node" --direct=1 --rw=randrw --bsrange=4k-2m --blockalign=4k \
 			--ioengine=libaio --iodepth=$depth --size=128m --time_based --runtime=60 >"$work/fio" 2>&1) &
 		busy=$!
-		sleep 1
+		wait_for 20 answered 20 || fail "fio does not start: $(cat "$work/fio")"
 		kill -TERM "$keeper"
 		end_of "$keeper" 25
 		[ "$rc" = 0 ] || fail "the stop under I/O ended with $rc"
@@ -63,7 +63,7 @@ check_refusal() {
 
 # A daemon whose /dev and /run are its own.
 check_namespace() {
-	first_name=$((first_name + 1))
+	next_name
 	name=$first_name
 	unshare -m sh -c 'mount --make-rprivate / && mount -t tmpfs tmpfs /mnt && exec "$@"' sh \
 		"$cli" add 64M --transport ublk --allow-unsafe >"$work/node" || fail "add in a mount namespace"

@@ -27,7 +27,7 @@ check_open() {
 	(cd "$work" && exec fio --name=busy --filename="$node" --direct=1 --rw=randrw --bs=64k --ioengine=libaio --iodepth=16 \
 		--size=128m --time_based --runtime=60 >"$work/fio" 2>&1) &
 	busy=$!
-	sleep 1
+	wait_for 20 answered 20 || fail "fio does not start: $(cat "$work/fio")"
 	die
 	wait_for 10 is_gone "$busy" || fail "fio hangs on a dead device"
 	grep -q 'Input/output error' "$work/fio" || fail "fio has not failed: $(cat "$work/fio")"
@@ -107,6 +107,10 @@ nobody_fails() {
 check_no_ublk
 check_idle
 check_open
+# As with a driver that has no USER_COPY: few tags, data put into buffers.
+export FOLIOSWAP_UBLK_WITHOUT=USER_COPY,SAFE_STOP_DEV
+check_open
+unset FOLIOSWAP_UBLK_WITHOUT
 check_mounted
 check_swapped
 check_keeper_killed

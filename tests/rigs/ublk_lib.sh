@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../e2e/lib.sh"
 
 cli=$FOLIOSWAP_BUILD/folioswap
+# shellcheck disable=SC2034
 load=$FOLIOSWAP_BUILD/swapload
 
 [ -c /dev/ublk-control ] || skip "no /dev/ublk-control"
@@ -26,9 +27,14 @@ check_no_ublk() {
 	! grep -q ublkb /proc/swaps || fail "swap is left: $(cat /proc/swaps)"
 }
 
-# start_ublk OPTION...: a device of a name of its own; sets name, node, keeper, server.
+# A name that was not used lately; sets first_name.
+next_name() {
+	first_name=$((100 + (first_name + 1) % 100))
+}
+
+# start_ublk OPTION...: sets name, node, keeper, server.
 start_ublk() {
-	first_name=$((first_name + 1))
+	next_name
 	start "$first_name" --transport ublk "$@"
 	[ "$(cat "/sys/block/${node#/dev/}/queue/logical_block_size")" = 4096 ] || fail "$node has other blocks than 4 KiB"
 }
@@ -48,6 +54,11 @@ make_mount() {
 	mkfs.ext4 -q "$node" || fail "no file system on $node"
 	mkdir -p "$work/mnt"
 	mount "$node" "$work/mnt" || fail "cannot mount $node"
+}
+
+# answered N: so many reads and writes of the device that was started last.
+answered() {
+	[ "$(awk '{print $1 + $5}' "/sys/block/${node#/dev/}/stat")" -ge "$1" ]
 }
 
 # stat_of FIELD: of the device that was started last, an exact number.

@@ -40,7 +40,7 @@ swap_off
 stop_ublk
 
 # The command line tool: swapoff comes first.
-first_name=$((first_name + 1))
+next_name
 node=$("$cli" add 256M --transport ublk --swapon=10 --allow-unsafe) || fail "folioswap add"
 is_swapped_on "$node" || fail "$node is not swapped on"
 run_load usemem --passes 1

@@ -44,7 +44,7 @@ rewrite() {
 
 swap() {
 	start_ublk --size 512M --codec lz4 --reserve 4M --mem-limit 512M
-	mkswap -q "$node" && swapon "$node" || fail "cannot swap to $node"
+	{ mkswap -q "$node" && swapon "$node"; } || fail "cannot swap to $node"
 	"$load" seq-write --size 128M --limit 64M --passes 200 --content synthetic --cgroup folioswap-rig-$$ >"$work/load" 2>&1 &
 	loader=$!
 	sleep 3
