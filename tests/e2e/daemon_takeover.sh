@@ -36,8 +36,5 @@ while [ $done_kills -lt "$kills" ]; do
 	done_kills=$((done_kills + 1))
 done
 verify_end
-all_taken() {
-	[ "$(taken_over)" = "$done_kills" ]
-}
-wait_for 10 all_taken || fail "$done_kills kills, and $(taken_over) servers took over"
+wait_for 20 all_replaced $done_kills || fail "$done_kills kills, and $(taken_over) servers took over"
 stop

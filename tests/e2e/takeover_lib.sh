@@ -43,3 +43,10 @@ verify_end() {
 	wait_for 10 find_server || fail "no server at the end"
 	[ "$(io_errors)" = 0 ] || fail "I/O errors in the kernel's log"
 }
+
+# Were so many servers killed, and did another one take over after the last? One that is killed while it takes over
+# leaves no line of its own.
+all_replaced() {
+	[ "$(grep -c 'killed by signal 9' "$work/log.$name")" = "$1" ] &&
+		grep 'killed by signal 9\|another server has taken over' "$work/log.$name" | tail -n 1 | grep -q 'has taken over'
+}

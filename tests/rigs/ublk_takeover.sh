@@ -21,10 +21,7 @@ kill_servers() {
 }
 
 check_taken() {
-	all_taken() {
-		[ "$(taken_over)" = "$killed" ]
-	}
-	wait_for 20 all_taken || fail "$killed kills, and $(taken_over) servers took over"
+	wait_for 20 all_replaced "$killed" || fail "$killed kills, and $(taken_over) servers took over"
 	[ "$(stat_of BLAMED)" = "" ] || [ "$(stat_of BLAMED)" = 0 ] || fail "requests were blamed"
 	find_server
 }
