@@ -139,8 +139,9 @@ bool store_step(struct store *store, bool flush);
 
 /*
  * Recounts everything from map and records and compares with live counts, free
- * lists, arena and gauges. The store must be quiet. Returns 0, or -EUCLEAN
- * with what differs first in problem. For tests and `doctor`.
+ * lists, arena and gauges. No request and no open slot may be under way; the
+ * janitor is kept waiting. Returns 0, or -EUCLEAN with what differs first in
+ * problem. For tests.
  */
 int store_check(struct store *store, char *problem, size_t problem_bytes);
 

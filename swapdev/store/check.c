@@ -126,9 +126,11 @@ int store_check(struct store *store, char *text, size_t text_bytes)
 	const struct problem problem = {text, text_bytes};
 	uint32_t end = atomic_load(&store->ids.end);
 	struct recount recount = {.live = calloc(store->image.records_max, sizeof(*recount.live))};
-	const char *pool_problem = pool_check(&store->pool);
+	const char *pool_problem;
 	int result = recount.live ? 0 : -ENOMEM;
 
+	pthread_mutex_lock(&store->janitor.lock); /* its work goes on after the last request was answered */
+	pool_problem = pool_check(&store->pool);
 	if (pool_problem)
 		result = differs(&problem, "pool: %s", pool_problem);
 	for (uint64_t granule = 0; granule < store_granules(store) && result == 0; granule++)
@@ -137,6 +139,7 @@ int store_check(struct store *store, char *text, size_t text_bytes)
 		result = recount_object(store, &recount, id, &problem);
 	if (result == 0)
 		result = compare_all(store, &recount, &problem);
+	pthread_mutex_unlock(&store->janitor.lock);
 	free(recount.live);
 	return result;
 }
