@@ -17,6 +17,7 @@ folioswap_store_test(store_crash_test)
 folioswap_store_test(store_damage_test)
 folioswap_store_test(record_damage_test)
 folioswap_store_test(limit_test)
+folioswap_store_test(stall_test)
 folioswap_store_test(store_threads_test)
 
 folioswap_fuzz_test(image_fuzz store compress stats base)

@@ -155,6 +155,7 @@ static void slot_done(struct store *store, unsigned index, bool empty)
 	if (empty) {
 		staging->free++;
 		atomic_fetch_add_explicit(&staging->freed, 1, memory_order_relaxed);
+		stall_end(&staging->stall);
 		atomic_store_explicit(&staging->wanted, 0, memory_order_relaxed);
 		pthread_cond_broadcast(&staging->slot_free);
 	}

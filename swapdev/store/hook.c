@@ -20,6 +20,7 @@ static void report_step(enum store_hook hook)
 		[HOOK_DISCARD] = "discard",
 		[HOOK_MOVE_COPY] = "move-copy",
 		[HOOK_MOVE_PLACE] = "move-place",
+		[HOOK_POPULATE] = "populate",
 	};
 
 	step(names[hook]);

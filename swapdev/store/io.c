@@ -129,7 +129,7 @@ static int write_direct(struct store_io *io, uint64_t granule, uint32_t count, c
 	return 0;
 }
 
-/* Lets the janitor win room; false: the time is up or there is nothing to win. */
+/* Lets the janitor win room; false: there is nothing to win, or this write or all of them have waited long enough. */
 static bool wait_for_room(struct store_io *io, uint64_t begin_ns)
 {
 	struct store *store = io->store;
@@ -138,24 +138,19 @@ static bool wait_for_room(struct store_io *io, uint64_t begin_ns)
 	stats_count(&io->stats->room_waits, 1);
 	if (!store->started)
 		return store_step(store, true);
-	if (!janitor_left_bytes(store) || clock_ns() - begin_ns >= PRESSURE_WAIT_NS)
+	if (!janitor_left_bytes(store) || room_is_stuck(store) || clock_ns() - begin_ns >= PRESSURE_WAIT_NS ||
+		!stall_left_ns(&store->room_stall, PRESSURE_WAIT_NS))
 		return false;
 	staging_wake(store);
 	nanosleep(&pause, NULL);
 	return true;
 }
 
-/* A write that waits for a slot: since when none was freed. */
-struct slot_wait {
-	uint64_t since_ns;
-	uint64_t freed;
-};
-
-/* Lets a worker close a slot; false: nothing has moved for too long, or slots cannot be closed for want of room. */
-static bool wait_for_slot(struct store_io *io, struct slot_wait *wait)
+/* Lets a worker close a slot; false: none was freed for too long, or slots cannot be closed for want of room. */
+static bool wait_for_slot(struct store_io *io)
 {
 	struct store *store = io->store;
-	uint64_t freed = atomic_load_explicit(&store->staging.freed, memory_order_relaxed), now_ns = clock_ns();
+	uint64_t most_ns = WRITE_WAIT_NS;
 
 	stats_count(&io->stats->slot_waits, 1);
 	/* Nobody else will close one. */
@@ -163,17 +158,15 @@ static bool wait_for_slot(struct store_io *io, struct slot_wait *wait)
 		return store_step(store, true);
 	if (staging_wait(store))
 		return true;
-	if (freed != wait->freed) {
-		wait->freed = freed;
-		wait->since_ns = now_ns;
-	}
-	return now_ns - wait->since_ns < (atomic_load(&store->starved) ? STARVED_WAIT_NS : WRITE_WAIT_NS);
+	if (atomic_load(&store->starved))
+		most_ns = room_is_stuck(store) ? 0 : STARVED_WAIT_NS;
+	return stall_left_ns(&store->staging.stall, most_ns) > 0;
 }
 
 static int write_until_done(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
 {
+	struct store *store = io->store;
 	uint64_t begin_ns = io->slice_ns;
-	struct slot_wait wait = {.since_ns = begin_ns};
 	int result;
 
 	for (;;) {
@@ -181,13 +174,17 @@ static int write_until_done(struct store_io *io, uint64_t granule, uint32_t coun
 		if (result == -EAGAIN && count * GRANULE_BYTES < DIRECT_MAX_BYTES)
 			result = write_direct(io, granule, count, data);
 		if (result == 0)
-			return 0;
+			break;
 		if (result == -ENOSPC && !wait_for_room(io, begin_ns))
 			return -ENOSPC;
-		if (result == -EAGAIN && !wait_for_slot(io, &wait))
+		if (result == -EAGAIN && !wait_for_slot(io))
 			return -ENOSPC;
 		stage(io, STATS_WAIT);
 	}
+	/* Writing over old data is admitted longer than new data is. */
+	if (gauge_get(&store->room_stall.since_ns) && room_admits(store, count * GRANULE_BYTES))
+		stall_end(&store->room_stall);
+	return 0;
 }
 
 int store_write(struct store_io *io, uint64_t granule, uint32_t count, const void *data)

@@ -216,6 +216,7 @@ static void forget_object(struct store *store, uint32_t id, uint32_t count)
 		object_free(store, id);
 	else
 		gauge_add(&store->dead_bytes, object_dead_bytes(&object, live));
+	stall_end(&store->room_stall); /* the janitor has something to win again */
 }
 
 static void forget_words(struct store *store, map_word word, uint32_t count)

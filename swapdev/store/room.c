@@ -17,8 +17,10 @@
 
 #include <errno.h>
 
-/* For the growth thread to make room that may be made: it needs a processor, no more. */
+/* For the growth thread to make room that may be made: it needs a processor, and the machine's memory. */
 #define ROOM_WAIT_NS (2 * UINT64_C(1000000000))
+/* Small pages are populated in such pieces: where memory is short, each that was got is seen. */
+#define PIECE_BYTES (128 * KIB)
 
 static uint64_t largest_extent_lines(uint32_t unit_bytes)
 {
@@ -154,8 +156,16 @@ static bool grow_ids(struct store *store, enum room_class class)
 /* Ends what pool_grow_begin() began. */
 static bool populate_chunk(struct store *store, uint32_t chunk)
 {
-	int result = image_populate(&store->image, store->image.arena + chunk * POOL_CHUNK_BYTES, POOL_CHUNK_BYTES);
+	uint64_t piece = store->image.page_bytes > PIECE_BYTES ? POOL_CHUNK_BYTES : PIECE_BYTES;
+	uint8_t *start = store->image.arena + chunk * POOL_CHUNK_BYTES;
+	int result = 0;
 
+	for (uint64_t at = 0; at < POOL_CHUNK_BYTES && result == 0; at += piece) {
+		hook(HOOK_POPULATE);
+		result = image_populate(&store->image, start + at, piece);
+		if (result == 0)
+			stall_end(&store->growth.stall);
+	}
 	pool_grow_end(&store->pool, chunk, result == 0);
 	return result == 0;
 }
@@ -175,19 +185,6 @@ static bool grow_arena(struct store *store, enum room_class class)
 	return chunk != UINT32_MAX && populate_chunk(store, chunk);
 }
 
-bool room_fill_below(struct store *store, uint64_t line)
-{
-	uint32_t chunk;
-
-	if (!room_may_grow(store, POOL_CHUNK_BYTES, ROOM_MOVE))
-		return false;
-	chunk = pool_grow_begin(&store->pool, 1);
-	if (chunk == UINT32_MAX || chunk < line / POOL_CHUNK_LINES)
-		return chunk != UINT32_MAX && populate_chunk(store, chunk);
-	pool_grow_end(&store->pool, chunk, false);
-	return false;
-}
-
 bool room_grow_step(struct store *store, enum room_class class)
 {
 	bool grown = grow_ids(store, class);
@@ -198,31 +195,87 @@ bool room_grow_step(struct store *store, enum room_class class)
 	return grown;
 }
 
-/* Wakes the growth thread; without one, grows here. True when waiting or trying again makes sense. */
-static bool growth_ask(struct store *store, enum room_class class)
+/* growth.lock. Returns the ask's number. */
+static uint64_t growth_ask(struct growth *growth)
 {
-	if (!store->growth_started)
-		return room_grow_step(store, class);
-	pthread_mutex_lock(&store->growth.lock);
-	if (!store->growth.asked) {
-		store->growth.asked = true;
-		pthread_cond_signal(&store->growth.wanted);
-	}
-	pthread_mutex_unlock(&store->growth.lock);
-	return true;
+	if (growth->asks == growth->answered)
+		pthread_cond_signal(&growth->wanted);
+	return ++growth->asks;
 }
 
-static void growth_wait(struct store *store, uint64_t deadline_ns)
+/* The reserve is being eaten: the growth thread hears of it before anybody has to wait. */
+static void growth_hint(struct growth *growth)
 {
-	const struct timespec deadline = {
-		.tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+	pthread_mutex_lock(&growth->lock);
+	if (growth->asks == growth->answered)
+		growth_ask(growth);
+	pthread_mutex_unlock(&growth->lock);
+}
+
+/*
+ * Asks the growth thread and waits; without one, grows here. True when trying
+ * again makes sense: something was made, or may still be. No other thread
+ * populates: where memory is short, that blocks.
+ */
+static bool growth_wait(struct store *store, enum room_class class, uint64_t deadline_ns)
+{
+	struct growth *growth = &store->growth;
+	uint64_t now_ns = clock_ns(), left_ns, until_ns, ask, made;
+	struct timespec until;
+	bool again;
 
 	if (!store->growth_started)
-		return;
-	pthread_mutex_lock(&store->growth.lock);
-	if (store->growth.asked)
-		pthread_cond_timedwait(&store->growth.grown, &store->growth.lock, &deadline);
-	pthread_mutex_unlock(&store->growth.lock);
+		return now_ns < deadline_ns && room_grow_step(store, class);
+	left_ns = stall_left_ns(&growth->stall, GROWTH_WAIT_NS);
+	until_ns = now_ns + left_ns < deadline_ns ? now_ns + left_ns : deadline_ns;
+	until.tv_sec = (time_t)(until_ns / 1000000000);
+	until.tv_nsec = (long)(until_ns % 1000000000);
+	pthread_mutex_lock(&growth->lock);
+	growth->move |= class == ROOM_MOVE;
+	ask = growth_ask(growth);
+	made = growth->made;
+	while (growth->answered < ask && growth->made == made && clock_ns() < until_ns)
+		pthread_cond_timedwait(&growth->grown, &growth->lock, &until);
+	again = growth->answered < ask || growth->made != made;
+	pthread_mutex_unlock(&growth->lock);
+	return again && left_ns && now_ns < deadline_ns;
+}
+
+bool room_is_stuck(struct store *store)
+{
+	uint64_t since_ns = gauge_get(&store->growth.stall.since_ns);
+
+	return since_ns && clock_ns() - since_ns >= GROWTH_WAIT_NS;
+}
+
+/* The growth thread goes on with it. */
+static bool growth_hand_chunk(struct growth *growth, uint32_t chunk)
+{
+	bool handed;
+
+	pthread_mutex_lock(&growth->lock);
+	handed = growth->chunk == UINT32_MAX;
+	if (handed)
+		growth->chunk = chunk;
+	pthread_mutex_unlock(&growth->lock);
+	return handed;
+}
+
+bool room_fill_below(struct store *store, uint64_t line)
+{
+	uint32_t chunk;
+
+	if (!room_may_grow(store, POOL_CHUNK_BYTES, ROOM_MOVE))
+		return false;
+	chunk = pool_grow_begin(&store->pool, 1);
+	if (chunk == UINT32_MAX)
+		return false;
+	if (!store->growth_started && chunk < line / POOL_CHUNK_LINES)
+		return populate_chunk(store, chunk);
+	if (chunk < line / POOL_CHUNK_LINES && growth_hand_chunk(&store->growth, chunk))
+		return growth_wait(store, ROOM_OLD, clock_ns() + ROOM_WAIT_NS);
+	pool_grow_end(&store->pool, chunk, false);
+	return false;
 }
 
 bool room_has_spare(struct store *store)
@@ -248,20 +301,13 @@ uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class)
 {
 	uint64_t line = alloc_ready(store, lines, class), deadline_ns;
 
-	/* The reserve is being eaten: tell the growth thread before anybody has to wait. */
 	if (line != POOL_NONE && store->growth_started && pool_empty_bytes(&store->pool) < store->image.super->reserve_bytes)
-		growth_ask(store, class);
+		growth_hint(&store->growth);
 	if (line != POOL_NONE)
 		return line;
 	deadline_ns = clock_ns() + ROOM_WAIT_NS;
-	while (line == POOL_NONE && room_may_grow(store, POOL_CHUNK_BYTES, class) && clock_ns() < deadline_ns) {
-		/* Moving may take the last chunks, which the growth thread leaves alone. */
-		if (class == ROOM_MOVE ? !room_grow_step(store, class) : !growth_ask(store, class))
-			break;
-		if (class != ROOM_MOVE)
-			growth_wait(store, deadline_ns);
+	while (line == POOL_NONE && room_may_grow(store, POOL_CHUNK_BYTES, class) && growth_wait(store, class, deadline_ns))
 		line = alloc_ready(store, lines, class);
-	}
 	return line;
 }
 
@@ -270,10 +316,8 @@ uint32_t room_alloc_id(struct store *store)
 	uint64_t deadline_ns = clock_ns() + ROOM_WAIT_NS;
 	uint32_t id = ids_alloc(&store->ids);
 
-	while (!id && clock_ns() < deadline_ns && growth_ask(store, ROOM_OLD)) {
-		growth_wait(store, deadline_ns);
+	while (!id && growth_wait(store, ROOM_OLD, deadline_ns))
 		id = ids_alloc(&store->ids);
-	}
 	return id;
 }
 
@@ -304,6 +348,25 @@ bool room_punch_step(struct store *store, struct worker *worker, uint64_t keep_b
 	return punched;
 }
 
+static void growth_made(struct growth *growth)
+{
+	pthread_mutex_lock(&growth->lock);
+	growth->made++;
+	pthread_cond_broadcast(&growth->grown);
+	pthread_mutex_unlock(&growth->lock);
+}
+
+/* What others have begun or asked for beyond the reserve, then the reserve. */
+static void growth_round(struct store *store, bool move, uint32_t chunk)
+{
+	if (chunk != UINT32_MAX && populate_chunk(store, chunk))
+		growth_made(&store->growth);
+	if (move && room_grow_step(store, ROOM_MOVE))
+		growth_made(&store->growth);
+	while (!atomic_load(&store->stopping) && room_grow_step(store, ROOM_OLD))
+		growth_made(&store->growth);
+}
+
 static void *growth_main(void *argument)
 {
 	struct store *store = argument;
@@ -313,18 +376,22 @@ static void *growth_main(void *argument)
 		return NULL;
 	pthread_mutex_lock(&growth->lock);
 	while (!atomic_load(&store->stopping)) {
-		if (!growth->asked) {
+		uint64_t asks = growth->asks;
+		uint32_t chunk = growth->chunk;
+		bool move = growth->move;
+
+		if (asks == growth->answered) {
 			pthread_cond_wait(&growth->wanted, &growth->lock);
 			continue;
 		}
+		growth->move = false;
 		pthread_mutex_unlock(&growth->lock);
-		while (!atomic_load(&store->stopping) && room_grow_step(store, ROOM_OLD)) {
-			pthread_mutex_lock(&growth->lock);
-			pthread_cond_broadcast(&growth->grown);
-			pthread_mutex_unlock(&growth->lock);
-		}
+		growth_round(store, move, chunk);
 		pthread_mutex_lock(&growth->lock);
-		growth->asked = false;
+		if (chunk != UINT32_MAX)
+			growth->chunk = UINT32_MAX;
+		growth->answered = asks;
+		stall_end(&growth->stall);
 		pthread_cond_broadcast(&growth->grown);
 	}
 	pthread_mutex_unlock(&growth->lock);

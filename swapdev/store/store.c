@@ -242,6 +242,7 @@ static void open_locks(struct store *store)
 	pthread_mutex_init(&store->growth.lock, NULL);
 	cond_init(&store->growth.wanted);
 	cond_init(&store->growth.grown);
+	store->growth.chunk = UINT32_MAX;
 	cond_init(&store->turn);
 	staging_init(store);
 }

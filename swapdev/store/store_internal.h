@@ -46,6 +46,33 @@
 #define PRESSURE_WAIT_NS (3 * UINT64_C(1000000000))
 /* How long for a slot when closing found no room: the janitor may have to slide much of the arena. */
 #define STARVED_WAIT_NS (5 * UINT64_C(1000000000))
+/* How long for ready room while the growth thread gets no memory at all: the machine has none, and waiting frees none. */
+#define GROWTH_WAIT_NS (UINT64_C(1000000000))
+
+/*
+ * Since when something that is waited for has not come. One for all waiters: who
+ * comes later does not wait as long again, so that a store which cannot go on
+ * refuses at once, and the kernel looks for memory elsewhere. Atomic, no lock.
+ */
+struct stall {
+	_Atomic uint64_t since_ns; /* 0: nobody waits, or it has come since */
+};
+
+static inline void stall_end(struct stall *stall)
+{
+	if (atomic_load_explicit(&stall->since_ns, memory_order_relaxed))
+		atomic_store_explicit(&stall->since_ns, 0, memory_order_relaxed);
+}
+
+/* What is left of most_ns; 0: it has lasted that long. The first one who asks begins it. */
+static inline uint64_t stall_left_ns(struct stall *stall, uint64_t most_ns)
+{
+	uint64_t since_ns = 0, now_ns = clock_ns();
+
+	if (atomic_compare_exchange_strong(&stall->since_ns, &since_ns, now_ns) || now_ns < since_ns)
+		return most_ns;
+	return now_ns - since_ns < most_ns ? most_ns - (now_ns - since_ns) : 0;
+}
 
 struct unit_lock {
 	pthread_rwlock_t lock;
@@ -80,6 +107,7 @@ struct staging {
 	_Atomic unsigned wanted;     /* writes that found no slot since one was last freed */
 	_Atomic bool flush;	     /* close every open slot, quiet or not */
 	_Atomic uint64_t freed;	     /* slots freed so far: whether anything moves */
+	struct stall stall;	     /* of freeing one */
 };
 
 /* The codec contexts of one thread; replaced by the control thread when no one uses them. */
@@ -166,7 +194,12 @@ struct growth {
 	pthread_mutex_t lock; /* leaf */
 	pthread_cond_t wanted;
 	pthread_cond_t grown;
-	bool asked;
+	uint64_t asks;	    /* the thread works while they are more than it has answered */
+	uint64_t answered;  /* asks that a whole round came after */
+	uint64_t made;	    /* pieces of arena or records */
+	bool move;	    /* one piece is wanted beyond what the thread takes by itself */
+	uint32_t chunk;	    /* begun by the janitor (room_fill_below); UINT32_MAX: none */
+	struct stall stall; /* of populating */
 };
 
 struct store {
@@ -181,6 +214,7 @@ struct store {
 	struct worker *worker;
 	struct janitor janitor;
 	struct growth growth;
+	struct stall room_stall; /* of admission, while the janitor has something to win */
 	struct stats_page *stats;
 	struct stats_gauges *gauges;
 	_Atomic uint64_t seq;		/* last object's */
@@ -287,6 +321,8 @@ uint32_t room_alloc_id(struct store *store);
 bool room_has_spare(struct store *store);
 /* Lines of the largest extent. */
 uint64_t room_largest_lines(const struct store *store);
+/* The growth thread has got no memory for so long that waiting for it is no use. */
+bool room_is_stuck(struct store *store);
 /* Grows arena or ids by one piece if the reserve or a waiter wants it. True when something was done. */
 bool room_grow_step(struct store *store, enum room_class class);
 /* Makes the lowest absent chunk ready if it lies below that line and the limit allows it. */
@@ -450,6 +486,7 @@ enum store_hook {
 	HOOK_DISCARD,	   /* words cleared */
 	HOOK_MOVE_COPY,	   /* copy at the new place complete */
 	HOOK_MOVE_PLACE,   /* place stored, old extent not freed */
+	HOOK_POPULATE,	   /* before a piece of arena is made ready */
 	HOOK_COUNT,
 };
 /* NULL, except in tests. */
