@@ -15,6 +15,7 @@ work=$(mktemp -d /tmp/folioswap-e2e.XXXXXX)
 first_name=$((200 + $$ % 40))
 started=
 keepers=
+nodes=
 cgroup=
 
 say() {
@@ -96,6 +97,7 @@ start() {
 	read -r word node <"$work/ready.$name"
 	[ "$word" = ready ] || fail "device $name: $word $node"
 	[ -b "$node" ] || fail "device $name: '$node' is not a block device"
+	nodes="$nodes $node"
 	server=$(server_of "$keeper") || fail "device $name has no server"
 }
 
@@ -178,10 +180,9 @@ clean_name() {
 
 clean_all() {
 	trap - EXIT INT TERM
-	for name in $started; do
-		for loop in $(loops_of "$name" | cut -d' ' -f1); do
-			is_swapped_on "$loop" && swapoff "$loop"
-		done
+	# First of all: swap whose server is gone, with nobody left to start another, holds whoever needs it for ever.
+	for node in $nodes; do
+		is_swapped_on "$node" && swapoff "$node"
 	done
 	for pid in $keepers; do
 		kill -TERM "$pid" 2>/dev/null
