@@ -6,6 +6,7 @@
  * Prints how much was verified and the longest that one access took. Exit
  * status: 0 all right, 1 wrong bytes or a process that died (said).
  */
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,23 @@ static int verify(const uint64_t *words, uint64_t page, uint64_t number)
 	return memcmp(words, expected, PAGE_BYTES);
 }
 
+/* Says where before it dies: an access that the kernel could not serve, or a pointer that was itself swapped wrongly. */
+static void say_fault(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	printf("signal %d, code %d, at %p\n", number, info->si_code, info->si_addr);
+	fflush(stdout);
+	signal(number, SIG_DFL);
+}
+
+static void catch_faults(void)
+{
+	const struct sigaction action = {.sa_sigaction = say_fault, .sa_flags = SA_SIGINFO};
+
+	sigaction(SIGSEGV, &action, NULL);
+	sigaction(SIGBUS, &action, NULL);
+}
+
 static int run(unsigned index, uint64_t pages, uint64_t until_ns, struct result *result)
 {
 	uint64_t *memory = mmap(NULL, pages * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -65,6 +83,9 @@ static int run(unsigned index, uint64_t pages, uint64_t until_ns, struct result 
 
 	if (memory == MAP_FAILED || !number)
 		return 2;
+	catch_faults();
+	printf("process %u: memory at %p, numbers at %p\n", index, (void *)memory, (void *)number);
+	fflush(stdout);
 	while (now_ns() < until_ns) {
 		uint64_t page = next_random(&state) % pages, begin_ns = now_ns(), took_ns;
 		uint64_t *words = memory + page * (PAGE_BYTES / sizeof(*memory));

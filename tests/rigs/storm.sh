@@ -3,19 +3,23 @@
 # storm.sh TRANSPORT [kill]: the whole machine swaps, without any control group: programs, daemon and kernel share its
 # little memory. No hang, no wrong byte, nobody killed, no access that takes too long. With kill the server is killed on the
 # way: what it leaves stays in memory, and another one takes over where nothing can be started.
-# FOLIOSWAP_STORM_SECONDS: how long (60; 600 with FOLIOSWAP_LONG).
+# FOLIOSWAP_STORM_SECONDS: how long (120; 600 with FOLIOSWAP_LONG).
+#
+# Of 192 MiB the kernel leaves 171, the daemon with its standby 145; the load has 120 and half of it in the image, and
+# what it freed but the kernel has not discarded. 3 x 44 MiB passes as well; 3 x 60 is more than fits: writes are refused
+# and accesses take half a minute.
 . "$(dirname "$0")/../e2e/lib.sh"
 . "$(dirname "$0")/../e2e/takeover_lib.sh"
 
 transport=$1
-seconds=60
+seconds=120
 stall_seconds=5 # a machine that runs other things, too; the bar itself is 2 s, of the long tier
 [ -z "${FOLIOSWAP_LONG-}" ] || seconds=600 stall_seconds=2
 seconds=${FOLIOSWAP_STORM_SECONDS-$seconds}
 
-start "$first_name" --transport "$transport" --size 512M --codec lz4 --slots 2 --mem-limit 96M
+start "$first_name" --transport "$transport" --size 192M --codec lz4 --slots 2 --mem-limit 96M
 { mkswap -q "$node" && swapon "$node"; } || fail "cannot swap to $node"
-"$FOLIOSWAP_BUILD/storm_check" 3 60 "$seconds" >"$work/storm" 2>&1 &
+"$FOLIOSWAP_BUILD/storm_check" 3 40 "$seconds" >"$work/storm" 2>&1 &
 storm=$!
 if [ "${2-}" = kill ]; then
 	sleep $((seconds / 2))
@@ -23,11 +27,11 @@ if [ "${2-}" = kill ]; then
 fi
 wait_for $((seconds + 60)) is_gone $storm || fail "the storm does not end"
 wait $storm || fail "storm_check: $(cat "$work/storm")"
-say "$transport: $(cat "$work/storm")"
+say "$transport: $(tail -n 1 "$work/storm")"
 if [ "${2-}" = kill ]; then
 	grep -q 'another server has taken over' "$work/log.$name" || fail "nobody took over"
 else
-	slowest=$(sed 's/.*slowest \([0-9]*\)\..*/\1/' "$work/storm")
+	slowest=$(sed -n 's/.*slowest \([0-9]*\)\..*/\1/p' "$work/storm")
 	[ "$slowest" -lt $stall_seconds ] || fail "one access took $slowest s"
 fi
 swapoff "$node" || fail "swapoff"
