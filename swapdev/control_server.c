@@ -96,8 +96,9 @@ static void do_info(struct control_server *server, struct client *client)
 	info->frame_bytes = config.frame_bytes;
 	info->codec = config.codec;
 	info->level = config.level;
-	info->daemon_cpu_ns = usage_cpu_ns(getpid()) + usage_cpu_ns(info->keeper_pid);
-	info->resident_bytes = usage_resident_bytes(info->keeper_pid, server->config.image_fd);
+	info->daemon_cpu_ns = usage_cpu_ns(getpid()) + usage_cpu_ns(info->keeper_pid) + usage_ended_children_ns(info->keeper_pid);
+	info->resident_bytes =
+		usage_resident_bytes(info->keeper_pid, server->config.image_fd, server->config.buffers_fd);
 	info->standby_bytes = info->standby_pid ? usage_own_bytes(info->standby_pid) : 0;
 	image_fd = imagefile_reopen_readonly(server->config.image_fd);
 	if (image_fd < 0)

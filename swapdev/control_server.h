@@ -16,6 +16,7 @@ struct store;
 struct control_server_config {
 	int listen_fd; /* the keeper's; stays the caller's */
 	int image_fd;
+	int buffers_fd; /* the transport's, for their size, or -1 */
 	struct store *store;
 	/* Asks to stop. Returns 0, or -errno with a line in message. */
 	int (*stop)(void *arg, char *message, size_t message_bytes);

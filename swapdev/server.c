@@ -119,6 +119,7 @@ static int start_control(struct server *server)
 	struct control_server_config config = {
 		.listen_fd = start->listen_fd,
 		.image_fd = start->image_fd,
+		.buffers_fd = start->transport_fd,
 		.store = server->store,
 		.stop = stop_by_client,
 		.upgrade = upgrade_by_client,

@@ -21,6 +21,22 @@ uint64_t usage_cpu_ns(pid_t pid)
 	return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
+uint64_t usage_ended_children_ns(pid_t pid)
+{
+	unsigned long long user, system;
+	char path[32], text[1024];
+	const char *after_name;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (textfile_read(path, text, sizeof(text)) <= 0)
+		return 0;
+	after_name = strrchr(text, ')');
+	if (!after_name ||
+		sscanf(after_name + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
+		return 0;
+	return (user + system) * (UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
 static uint64_t status_bytes(const char *status, const char *key)
 {
 	const char *line = strstr(status, key);
@@ -51,13 +67,17 @@ uint64_t usage_own_bytes(pid_t pid)
 	return memory_of(pid).anonymous_bytes;
 }
 
-uint64_t usage_resident_bytes(pid_t keeper, int image_fd)
+static uint64_t file_bytes(int fd)
 {
-	struct memory server = memory_of(getpid()), other = memory_of(keeper);
-	uint64_t image_bytes = 0;
 	struct stat status;
 
-	if (fstat(image_fd, &status) == 0)
-		image_bytes = (uint64_t)status.st_blocks * 512;
-	return server.anonymous_bytes + server.file_bytes + other.anonymous_bytes + image_bytes;
+	return fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) ? (uint64_t)status.st_blocks * 512 : 0;
+}
+
+uint64_t usage_resident_bytes(pid_t keeper, int image_fd, int buffers_fd)
+{
+	struct memory server = memory_of(getpid()), other = memory_of(keeper);
+
+	return server.anonymous_bytes + server.file_bytes + other.anonymous_bytes + file_bytes(image_fd) +
+	       file_bytes(buffers_fd);
 }

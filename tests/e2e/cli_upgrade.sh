@@ -80,9 +80,11 @@ wait_for_swap()
 upgrade()
 {
 	before=$(column SERVER)
+	cpu_ns=$(column CPU)
 	run 0 "$FS" upgrade "$@"
 	no_error
 	after=$(column SERVER)
+	[ "$(column CPU)" -ge "$cpu_ns" ] || fail "CPU time was $cpu_ns ns, and is $(column CPU)"
 	[ "$before" != "$after" ] || fail "the server is still $before"
 	grep -q "^device 0: process $after (folioswapd .*) serves in place of $before; " "$T/out" ||
 		fail "not what happened: $(cat "$T/out")"
