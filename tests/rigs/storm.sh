@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# storm.sh TRANSPORT [kill]: the whole machine swaps, without any control group: programs, daemon and kernel share its
+# storm.sh TRANSPORT [kill | VARIANT]: the whole machine swaps, without any control group: programs, daemon and kernel share its
 # little memory. No hang, no wrong byte, nobody killed, no access that takes too long. With kill the server is killed on the
-# way: what it leaves stays in memory, and another one takes over where nothing can be started.
+# way: what it leaves stays in memory, and another one takes over where nothing can be started. Variants are those of
+# storm_must_fail.sh.
 # FOLIOSWAP_STORM_SECONDS: how long (120; 600 with FOLIOSWAP_LONG).
 #
 # Of 192 MiB the kernel leaves 171, the daemon with its standby 145; the load has 120 and half of it in the image, and
@@ -17,18 +18,39 @@ stall_seconds=5 # a machine that runs other things, too; the bar itself is 2 s, 
 [ -z "${FOLIOSWAP_LONG-}" ] || seconds=600 stall_seconds=2
 seconds=${FOLIOSWAP_STORM_SECONDS-$seconds}
 
-start "$first_name" --transport "$transport" --size 192M --codec lz4 --slots 2 --mem-limit 96M
+# Without the right to lock memory the daemon goes on, since start gives --allow-unsafe.
+unlock()
+{
+	cat >"$work/unlocked" <<END
+#!/bin/sh
+exec setpriv --bounding-set -ipc_lock prlimit --memlock=0:0 "$daemon" "\$@"
+END
+	chmod +x "$work/unlocked"
+	daemon=$work/unlocked
+}
+
+variant=${2-}
+kills=
+set -- --transport "$transport" --size 192M --codec lz4 --slots 2 --mem-limit 96M
+case $variant in
+unlocked) unlock && kills=1 ;;
+kill) kills=1 ;;
+no-reserve) set -- "$@" --reserve 0 ;;
+fuse) set -- "$@" --merge ;;
+esac
+start "$first_name" "$@"
 { mkswap -q "$node" && swapon "$node"; } || fail "cannot swap to $node"
-"$FOLIOSWAP_BUILD/storm_check" 3 40 "$seconds" >"$work/storm" 2>&1 &
+say "the storm begins"
+"$FOLIOSWAP_BUILD/storm_check" 3 "${FOLIOSWAP_STORM_MIB-40}" "$seconds" >"$work/storm" 2>&1 &
 storm=$!
-if [ "${2-}" = kill ]; then
+if [ -n "$kills" ]; then
 	sleep $((seconds / 2))
 	find_server && kill -KILL "$server"
 fi
 wait_for $((seconds + 60)) is_gone $storm || fail "the storm does not end"
 wait $storm || fail "storm_check: $(cat "$work/storm")"
 say "$transport: $(tail -n 1 "$work/storm")"
-if [ "${2-}" = kill ]; then
+if [ -n "$kills" ]; then
 	grep -q 'another server has taken over' "$work/log.$name" || fail "nobody took over"
 else
 	slowest=$(sed -n 's/.*slowest \([0-9]*\)\..*/\1/p' "$work/storm")

@@ -22,12 +22,17 @@ check_idle() {
 	check_left
 }
 
-check_open() {
-	start_ublk --size 256M --no-standby
+# begin_fio: reads and writes on $node until they fail; sets busy.
+begin_fio() {
 	(cd "$work" && exec fio --name=busy --filename="$node" --direct=1 --rw=randrw --bs=64k --ioengine=libaio --iodepth=16 \
 		--size=128m --time_based --runtime=60 >"$work/fio" 2>&1) &
 	busy=$!
 	wait_for 20 answered 20 || fail "fio does not start: $(cat "$work/fio")"
+}
+
+check_open() {
+	start_ublk --size 256M --no-standby
+	begin_fio
 	die
 	wait_for 10 is_gone "$busy" || fail "fio hangs on a dead device"
 	grep -q 'Input/output error' "$work/fio" || fail "fio has not failed: $(cat "$work/fio")"
@@ -100,6 +105,28 @@ check_keeper_killed() {
 	check_no_ublk
 }
 
+# All of it at once, requests under way: nobody is left to answer or to start anybody, and a driver that waits for a
+# server waits. list says so, del ends it within bounds.
+check_all_killed() {
+	start_ublk --size 256M
+	wait_for 20 standby_of "$keeper" >/dev/null || fail "no standby"
+	standby=$(standby_of "$keeper")
+	begin_fio
+	kill -KILL "$keeper" "$server" "$standby"
+	for pid in "$keeper" "$server" "$standby"; do
+		wait_for 20 is_gone "$pid" || fail "killed process $pid does not end"
+	done
+	[ "$("$cli" list -rno STATE "$name")" = dead ] || fail "list says $("$cli" list "$name")"
+	timeout 60 "$cli" del "$name" >"$work/del" 2>&1
+	rc=$?
+	[ $rc = 0 ] || fail "del ended with $rc: $(cat "$work/del")"
+	wait_for 20 is_gone "$busy" || fail "fio hangs"
+	grep -q 'error' "$work/fio" || fail "fio has not failed: $(cat "$work/fio")"
+	check_gone "$name" "$keeper" "$server"
+	wait_for 5 nobody_fails || fail "the process that fails requests is left"
+	check_no_ublk
+}
+
 nobody_fails() {
 	! pgrep -x folioswapd-eio >/dev/null
 }
@@ -115,3 +142,4 @@ check_mounted
 check_swapped
 check_keeper_killed
 check_keeper_killed --no-standby
+check_all_killed
