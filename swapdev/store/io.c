@@ -139,7 +139,7 @@ static bool wait_for_room(struct store_io *io, uint64_t begin_ns)
 	if (!store->started)
 		return store_step(store, true);
 	if (!janitor_left_bytes(store) || room_is_stuck(store) || clock_ns() - begin_ns >= PRESSURE_WAIT_NS ||
-		!stall_left_ns(&store->room_stall, PRESSURE_WAIT_NS))
+		!stall_left_ns(&store->room_stall, PRESSURE_ALL_WAIT_NS))
 		return false;
 	staging_wake(store);
 	nanosleep(&pause, NULL);

@@ -21,6 +21,8 @@
 #define ROOM_WAIT_NS (2 * UINT64_C(1000000000))
 /* Small pages are populated in such pieces: where memory is short, each that was got is seen. */
 #define PIECE_BYTES (128 * KIB)
+/* Whoever waits looks so often whether the growth thread still gets memory. */
+#define SLICE_NS (50 * UINT64_C(1000000))
 
 static uint64_t largest_extent_lines(uint32_t unit_bytes)
 {
@@ -144,13 +146,22 @@ static bool ids_group_fits(struct store *store)
 	return limit == UINT64_MAX || taken + room_moving_bytes(store->image.super->unit_bytes, limit) <= limit;
 }
 
+static void populating(struct store *store, bool begins)
+{
+	atomic_store_explicit(&store->growth.populating_since_ns, begins ? clock_ns() : 0, memory_order_relaxed);
+}
+
 static bool grow_ids(struct store *store, enum room_class class)
 {
 	uint32_t free_ids = atomic_load_explicit(&store->ids.free_ready, memory_order_relaxed);
+	int result;
 
 	if (free_ids >= ids_reserve(store) || !ids_group_fits(store) || !room_may_grow(store, IDS_GROUP_BYTES, class))
 		return false;
-	return ids_grow(&store->ids) == 0;
+	populating(store, true);
+	result = ids_grow(&store->ids);
+	populating(store, false);
+	return result == 0;
 }
 
 /* Ends what pool_grow_begin() began. */
@@ -161,10 +172,10 @@ static bool populate_chunk(struct store *store, uint32_t chunk)
 	int result = 0;
 
 	for (uint64_t at = 0; at < POOL_CHUNK_BYTES && result == 0; at += piece) {
+		populating(store, true);
 		hook(HOOK_POPULATE);
 		result = image_populate(&store->image, start + at, piece);
-		if (result == 0)
-			stall_end(&store->growth.stall);
+		populating(store, false);
 	}
 	pool_grow_end(&store->pool, chunk, result == 0);
 	return result == 0;
@@ -212,40 +223,51 @@ static void growth_hint(struct growth *growth)
 	pthread_mutex_unlock(&growth->lock);
 }
 
+bool room_is_stuck(const struct store *store)
+{
+	uint64_t since_ns = gauge_get(&store->growth.populating_since_ns);
+
+	return since_ns && clock_ns() - since_ns >= GROWTH_WAIT_NS;
+}
+
+static void growth_wait_slice(struct growth *growth, uint64_t deadline_ns)
+{
+	uint64_t until_ns = clock_ns() + SLICE_NS;
+	struct timespec until;
+
+	if (until_ns > deadline_ns)
+		until_ns = deadline_ns;
+	until.tv_sec = (time_t)(until_ns / 1000000000);
+	until.tv_nsec = (long)(until_ns % 1000000000);
+	pthread_cond_timedwait(&growth->grown, &growth->lock, &until);
+}
+
 /*
- * Asks the growth thread and waits; without one, grows here. True when trying
- * again makes sense: something was made, or may still be. No other thread
- * populates: where memory is short, that blocks.
+ * Asks the growth thread and waits for what it makes, or for a whole round in
+ * which it made nothing; without one, grows here. False: another try is the
+ * last. No other thread populates: where memory is short, that blocks.
  */
 static bool growth_wait(struct store *store, enum room_class class, uint64_t deadline_ns)
 {
+	const struct timespec pause = {.tv_nsec = 1000000};
 	struct growth *growth = &store->growth;
-	uint64_t now_ns = clock_ns(), left_ns, until_ns, ask, made;
-	struct timespec until;
-	bool again;
+	uint64_t ask, made;
+	bool barren;
 
 	if (!store->growth_started)
-		return now_ns < deadline_ns && room_grow_step(store, class);
-	left_ns = stall_left_ns(&growth->stall, GROWTH_WAIT_NS);
-	until_ns = now_ns + left_ns < deadline_ns ? now_ns + left_ns : deadline_ns;
-	until.tv_sec = (time_t)(until_ns / 1000000000);
-	until.tv_nsec = (long)(until_ns % 1000000000);
+		return clock_ns() < deadline_ns && room_grow_step(store, class);
 	pthread_mutex_lock(&growth->lock);
 	growth->move |= class == ROOM_MOVE;
 	ask = growth_ask(growth);
 	made = growth->made;
-	while (growth->answered < ask && growth->made == made && clock_ns() < until_ns)
-		pthread_cond_timedwait(&growth->grown, &growth->lock, &until);
-	again = growth->answered < ask || growth->made != made;
+	while (growth->answered < ask && growth->made == made && clock_ns() < deadline_ns && !room_is_stuck(store))
+		growth_wait_slice(growth, deadline_ns);
+	barren = growth->answered >= ask && growth->made == made;
 	pthread_mutex_unlock(&growth->lock);
-	return again && left_ns && now_ns < deadline_ns;
-}
-
-bool room_is_stuck(struct store *store)
-{
-	uint64_t since_ns = gauge_get(&store->growth.stall.since_ns);
-
-	return since_ns && clock_ns() - since_ns >= GROWTH_WAIT_NS;
+	/* There is enough, it found; others are taking it. */
+	if (barren && class != ROOM_MOVE)
+		nanosleep(&pause, NULL);
+	return !(barren && class == ROOM_MOVE) && clock_ns() < deadline_ns && !room_is_stuck(store);
 }
 
 /* The growth thread goes on with it. */
@@ -300,14 +322,17 @@ static uint64_t alloc_ready(struct store *store, uint64_t lines, enum room_class
 uint64_t room_alloc(struct store *store, uint64_t lines, enum room_class class)
 {
 	uint64_t line = alloc_ready(store, lines, class), deadline_ns;
+	bool again = true;
 
 	if (line != POOL_NONE && store->growth_started && pool_empty_bytes(&store->pool) < store->image.super->reserve_bytes)
 		growth_hint(&store->growth);
 	if (line != POOL_NONE)
 		return line;
 	deadline_ns = clock_ns() + ROOM_WAIT_NS;
-	while (line == POOL_NONE && room_may_grow(store, POOL_CHUNK_BYTES, class) && growth_wait(store, class, deadline_ns))
+	while (line == POOL_NONE && again && room_may_grow(store, POOL_CHUNK_BYTES, class)) {
+		again = growth_wait(store, class, deadline_ns);
 		line = alloc_ready(store, lines, class);
+	}
 	return line;
 }
 
@@ -315,9 +340,12 @@ uint32_t room_alloc_id(struct store *store)
 {
 	uint64_t deadline_ns = clock_ns() + ROOM_WAIT_NS;
 	uint32_t id = ids_alloc(&store->ids);
+	bool again = true;
 
-	while (!id && growth_wait(store, ROOM_OLD, deadline_ns))
+	while (!id && again) {
+		again = growth_wait(store, ROOM_OLD, deadline_ns);
 		id = ids_alloc(&store->ids);
+	}
 	return id;
 }
 
@@ -391,7 +419,6 @@ static void *growth_main(void *argument)
 		if (chunk != UINT32_MAX)
 			growth->chunk = UINT32_MAX;
 		growth->answered = asks;
-		stall_end(&growth->stall);
 		pthread_cond_broadcast(&growth->grown);
 	}
 	pthread_mutex_unlock(&growth->lock);

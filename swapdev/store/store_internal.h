@@ -44,9 +44,11 @@
 #define WRITE_WAIT_NS (20 * UINT64_C(1000000000))
 /* How long it may wait for the janitor, while that has something to win: on a busy machine half a second was not enough. */
 #define PRESSURE_WAIT_NS (3 * UINT64_C(1000000000))
+/* After so long without one that was admitted, others are not even let wait. */
+#define PRESSURE_ALL_WAIT_NS (2 * PRESSURE_WAIT_NS)
 /* How long for a slot when closing found no room: the janitor may have to slide much of the arena. */
-#define STARVED_WAIT_NS (5 * UINT64_C(1000000000))
-/* How long for ready room while the growth thread gets no memory at all: the machine has none, and waiting frees none. */
+#define STARVED_WAIT_NS (8 * UINT64_C(1000000000))
+/* How long for ready room while one piece of memory does not come: the machine has none, and waiting frees none. */
 #define GROWTH_WAIT_NS (UINT64_C(1000000000))
 
 /*
@@ -199,7 +201,7 @@ struct growth {
 	uint64_t made;	    /* pieces of arena or records */
 	bool move;	    /* one piece is wanted beyond what the thread takes by itself */
 	uint32_t chunk;	    /* begun by the janitor (room_fill_below); UINT32_MAX: none */
-	struct stall stall; /* of populating */
+	_Atomic uint64_t populating_since_ns; /* a piece of memory was asked for then, and has not come; 0: none */
 };
 
 struct store {
@@ -322,7 +324,7 @@ bool room_has_spare(struct store *store);
 /* Lines of the largest extent. */
 uint64_t room_largest_lines(const struct store *store);
 /* The growth thread has got no memory for so long that waiting for it is no use. */
-bool room_is_stuck(struct store *store);
+bool room_is_stuck(const struct store *store);
 /* Grows arena or ids by one piece if the reserve or a waiter wants it. True when something was done. */
 bool room_grow_step(struct store *store, enum room_class class);
 /* Makes the lowest absent chunk ready if it lies below that line and the limit allows it. */
