@@ -59,6 +59,11 @@ folioswap_rig_test(ublk_takeover TIMEOUT 400 OPTIONS --mem 2G)
 folioswap_rig_test(ublk_storm SCRIPT storm ARGUMENTS ublk LONG_TIMEOUT 1200 OPTIONS --mem 192M)
 folioswap_rig_test(ublk_storm_kill SCRIPT storm ARGUMENTS ublk kill LONG_TIMEOUT 1200 OPTIONS --mem 192M)
 folioswap_rig_test(fuse_storm SCRIPT storm ARGUMENTS fuse LONG_TIMEOUT 1200 OPTIONS --mem 192M --sysctl vm.min_free_kbytes=16384)
-# Ten minutes each, and not yet to be relied on: with 60 MiB in each of three processes a run of 60 s once stood still,
-# the growth thread waiting for memory that nobody could free.
-set_tests_properties(ublk_storm ublk_storm_kill fuse_storm PROPERTIES LABELS rigs_long)
+# The kernel's own tests of the driver, with folioswap as its server; and storms that must not pass.
+folioswap_rig_test(ublk_selftests TIMEOUT 1800 OPTIONS --mem 2G --env FOLIOSWAP_RIG_CACHE --env FOLIOSWAP_KERNEL_TREE)
+foreach(variant unlocked no-reserve fuse)
+  add_test(NAME storm_${variant} COMMAND ${RIGS_DIR}/storm_must_fail.sh ${variant})
+  set_tests_properties(storm_${variant} PROPERTIES TIMEOUT 600 RESOURCE_LOCK rig FIXTURES_REQUIRED rig_uml
+    ENVIRONMENT FOLIOSWAP_BUILD=${CMAKE_BINARY_DIR})
+endforeach()
+set_tests_properties(ublk_selftests storm_unlocked storm_no-reserve storm_fuse PROPERTIES LABELS rigs_long)
