@@ -28,7 +28,7 @@ struct stats_io;
 
 /* What an image is made for. Fixed for its life, except where `set` is named. */
 struct store_config {
-	uint64_t size_bytes;	 /* of the device: a multiple of 4 KiB, at least one unit */
+	uint64_t size_bytes;	 /* of the device: a multiple of 4 KiB, at least one unit; set: only grows */
 	uint64_t max_size_bytes; /* address space kept for growing; at least size_bytes */
 	uint64_t limit_bytes;	 /* memory for arena and records; UINT64_MAX: none; set */
 	uint64_t reserve_bytes;	 /* ready room kept ahead, 0: none (tests) */
@@ -123,6 +123,14 @@ int store_set_codec(struct store *store, unsigned codec, int level);
 int store_set_frame(struct store *store, uint32_t frame_bytes);
 /* A limit below what is stored: new writes are refused until enough is freed. -EINVAL: below one headroom. */
 int store_set_limit(struct store *store, uint64_t limit_bytes);
+
+/*
+ * The device grows; the new part reads as zeros. Beside I/O, which is taken up to the new end from its return on. Waits
+ * for the memory of the new part's map words, some seconds at most. Returns 0, also where it has that size already;
+ * -EINVAL: it would shrink, be larger than max_size_bytes or not a multiple of 4 KiB; -ENOMEM, -ETIMEDOUT, -errno: it
+ * is as large as before.
+ */
+int store_set_size(struct store *store, uint64_t size_bytes);
 
 /* Closes every open slot and waits until all are free (bounded by timeout_ns). Returns 0 or -ETIMEDOUT. */
 int store_flush(struct store *store, uint64_t timeout_ns);

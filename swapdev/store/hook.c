@@ -21,6 +21,8 @@ static void report_step(enum store_hook hook)
 		[HOOK_MOVE_COPY] = "move-copy",
 		[HOOK_MOVE_PLACE] = "move-place",
 		[HOOK_POPULATE] = "populate",
+		[HOOK_GROW_MAP] = "grow-map",
+		[HOOK_GROW_SIZE] = "grow-size",
 	};
 
 	step(names[hook]);

@@ -134,6 +134,8 @@ static int populate_fixed(struct store *store)
 	int result = image_populate(image, super, GRANULE_BYTES);
 
 	if (result == 0)
+		result = map_trim(store);
+	if (result == 0)
 		result = image_populate(image, image->map, store_granules(store) * sizeof(map_word));
 	for (int region = REGION_SLOTS; region <= REGION_STAGING && result == 0; region++)
 		result = image_populate(image, image->base + super->region[region].offset, super->region[region].bytes);
@@ -154,7 +156,7 @@ static void set_fixed_gauges(struct store *store)
 	const struct superblock *super = store->image.super;
 	struct stats_gauges *gauges = store->gauges;
 
-	gauges->map_bytes = round_up_u64(store_granules(store) * sizeof(map_word), store->image.page_bytes);
+	map_set_gauge(store);
 	gauges->fixed_bytes = fixed_bytes(store);
 	gauges->limit_bytes = atomic_load(&super->limit_bytes);
 	gauges->headroom_bytes = store->headroom_bytes;

@@ -470,6 +470,12 @@ void workers_stop(struct store *store);
 /* What a thread that was started before the recovery does first. False: there will be no turn. */
 bool store_await_turn(struct store *store);
 
+/* ---- grow.c ---- */
+
+/* Gives map words beyond the end back: of a growth that came to nothing. Returns 0 or -errno. */
+int map_trim(const struct store *store);
+void map_set_gauge(struct store *store);
+
 /* ---- recover.c ---- */
 
 int recover(struct store *store);
@@ -489,6 +495,8 @@ enum store_hook {
 	HOOK_MOVE_COPY,	   /* copy at the new place complete */
 	HOOK_MOVE_PLACE,   /* place stored, old extent not freed */
 	HOOK_POPULATE,	   /* before a piece of arena is made ready */
+	HOOK_GROW_MAP,	   /* words of the new part present, size not stored */
+	HOOK_GROW_SIZE,	   /* size stored, nobody told */
 	HOOK_COUNT,
 };
 /* NULL, except in tests. */

@@ -237,6 +237,14 @@ static void check_opened(struct store *store)
 	CHECK(store_flush(store, WAIT_NS) == 0, "slots cannot be closed");
 	check_books(store, "closed");
 	read_all(store, granules, true);
+	CHECK(store_set_size(store, config.max_size_bytes) == 0, "it does not grow");
+	read_all(store, config.max_size_bytes / GRANULE_BYTES, true);
+	for (uint64_t granule = granules; granule < config.max_size_bytes / GRANULE_BYTES; granule++) {
+		fill(granule, granule % 3);
+		CHECK(store_write(io, granule, 1, buffer) == 0, "write into the new part");
+	}
+	check_books(store, "grown");
+	read_all(store, config.max_size_bytes / GRANULE_BYTES, true);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

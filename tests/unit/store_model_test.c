@@ -181,6 +181,18 @@ static void do_limit(struct model *model)
 	store_set_limit(model->store, limit);
 }
 
+/* Mostly by little, and not to multiples of a unit. Past its end is past its end, until it is not. */
+static void do_grow(struct model *model)
+{
+	uint64_t most = model->config.max_size_bytes / GRANULE_BYTES,
+		 more = below(model, (most - model->granules) / 8 + 1);
+
+	assert_int_equal(store_read(model->io[0], model->granules, 1, model->buffer), -EINVAL);
+	assert_int_equal(store_set_size(model->store, (model->granules - 1) * GRANULE_BYTES), -EINVAL);
+	assert_int_equal(store_set_size(model->store, (model->granules + more) * GRANULE_BYTES), 0);
+	model->granules += more;
+}
+
 /*
  * At a limit, writes over old data that compress worse than it did may leave
  * slots that cannot be closed for want of room: their bytes stay, in the slots.
@@ -223,6 +235,8 @@ static void one_operation(struct model *model)
 		do_setting(model);
 	else if (kind < 704)
 		do_limit(model);
+	else if (kind < 705)
+		do_grow(model);
 	else
 		do_background(model);
 }
@@ -267,7 +281,7 @@ static void run_model(struct store_config config, uint64_t operations, unsigned 
 	assert_true(fd >= 0);
 	assert_null(store_config_problem(&config));
 	assert_int_equal(store_format(fd, &config), 0);
-	model.bytes = calloc(1, config.size_bytes);
+	model.bytes = calloc(1, config.max_size_bytes);
 	model.buffer = aligned_alloc(4096, config.unit_bytes);
 	assert_non_null(model.bytes);
 	assert_non_null(model.buffer);
