@@ -8,9 +8,11 @@
 #include "imagefile.h"
 #include "log.h"
 #include "store.h"
+#include "units.h"
 #include "usage.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,11 +25,19 @@
 #define CLIENTS_MAX 8
 #define PROGRESS_EVERY_NS UINT64_C(200000000)
 
+/* What a client has asked for that is not answered yet. */
+enum wait {
+	WAIT_NONE,
+	WAIT_COMPACTION, /* its end */
+	WAIT_UPGRADE,	 /* this server's end, or a no */
+	WAIT_SIZE,	 /* what the keeper says */
+};
+
 struct client {
 	int fd; /* -1: free */
 	uint64_t heard_ns;
-	bool compacting; /* waits for the compaction's end */
-	bool upgrading;  /* waits for this server's end, or for a no */
+	enum wait wait;
+	uint64_t size_bytes; /* of WAIT_SIZE */
 };
 
 struct control_server {
@@ -92,6 +102,7 @@ static void do_info(struct control_server *server, struct client *client)
 	struct store_config config;
 
 	store_get_config(server->config.store, &config);
+	info->size_bytes = config.size_bytes;
 	info->limit_bytes = config.limit_bytes;
 	info->frame_bytes = config.frame_bytes;
 	info->codec = config.codec;
@@ -134,6 +145,36 @@ static int set_limit(struct control_server *server, const struct control_request
 	return error;
 }
 
+/* Whether the size is one that the device can have; says why not. */
+static int check_size(struct control_server *server, uint64_t size_bytes, struct control_reply *reply)
+{
+	struct store_config config;
+
+	store_get_config(server->config.store, &config);
+	if (size_bytes < config.size_bytes)
+		say(reply, -EINVAL, "it is %" PRIu64 " bytes large, and a device only grows", config.size_bytes);
+	else if (size_bytes > config.max_size_bytes)
+		say(reply, -EINVAL, "it cannot be larger than the --max-size it was added with, %" PRIu64 " bytes",
+			config.max_size_bytes);
+	else if (size_bytes % GRANULE_BYTES)
+		say(reply, -EINVAL, "the size is not a multiple of 4K");
+	return reply->error;
+}
+
+/* The answer comes by control_server_size_set(), if there is not one already. */
+static void set_size(struct control_server *server, const struct control_request *request, struct client *client,
+	struct control_reply *reply)
+{
+	if (check_size(server, request->size_bytes, reply) < 0)
+		return;
+	reply->error =
+		server->config.grow(server->config.arg, request->size_bytes, reply->message, sizeof(reply->message));
+	if (reply->error < 0)
+		return;
+	client->wait = WAIT_SIZE;
+	client->size_bytes = request->size_bytes;
+}
+
 /* One after the other; the first that fails ends it, and what was done before it stays. */
 static void do_set(struct control_server *server, const struct control_request *request, struct client *client)
 {
@@ -142,7 +183,7 @@ static void do_set(struct control_server *server, const struct control_request *
 
 	if (control_server_is_compacting(server))
 		say(&reply, -EBUSY, "a compaction is running: try again when it has ended");
-	else if (request->set_mask & ~(unsigned)(CONTROL_SET_CODEC | CONTROL_SET_FRAME | CONTROL_SET_LIMIT))
+	else if (request->set_mask & ~(unsigned)CONTROL_SET_ALL)
 		say(&reply, -EINVAL, "this daemon does not know such a setting");
 	else {
 		if (request->set_mask & CONTROL_SET_CODEC)
@@ -150,11 +191,14 @@ static void do_set(struct control_server *server, const struct control_request *
 		if (error == 0 && (request->set_mask & CONTROL_SET_FRAME))
 			error = set_frame(server, request, &reply);
 		if (error == 0 && (request->set_mask & CONTROL_SET_LIMIT))
-			set_limit(server, request, &reply);
+			error = set_limit(server, request, &reply);
 		if (request->set_mask & (CONTROL_SET_CODEC | CONTROL_SET_FRAME))
 			server->config.changed(server->config.arg);
+		if (error == 0 && (request->set_mask & CONTROL_SET_SIZE))
+			set_size(server, request, client, &reply);
 	}
-	answer(client, &reply, -1);
+	if (client->wait == WAIT_NONE)
+		answer(client, &reply, -1);
 }
 
 static void do_compact(struct control_server *server, const struct control_request *request, struct client *client)
@@ -166,7 +210,7 @@ static void do_compact(struct control_server *server, const struct control_reque
 		answer(client, &reply, -1);
 		return;
 	}
-	client->compacting = true;
+	client->wait = WAIT_COMPACTION;
 	server->progress_ns = clock_ns();
 }
 
@@ -191,7 +235,7 @@ static void do_upgrade(struct control_server *server, const struct control_reque
 	if (reply.error < 0)
 		answer(client, &reply, -1);
 	else
-		client->upgrading = true;
+		client->wait = WAIT_UPGRADE;
 }
 
 static void refuse(struct client *client, int error, const char *why)
@@ -219,7 +263,7 @@ static void serve_client(struct control_server *server, struct client *client)
 	client->heard_ns = clock_ns();
 	if (got != (ssize_t)sizeof(request) || request.version != CONTROL_VERSION)
 		refuse(client, -EPROTO, "program and daemon are of different versions: restart the device");
-	else if (client->compacting || client->upgrading)
+	else if (client->wait != WAIT_NONE)
 		refuse(client, -EPROTO, "one request at a time");
 	else if (request.op == CONTROL_INFO)
 		do_info(server, client);
@@ -255,9 +299,10 @@ static void report_compaction(struct control_server *server)
 		say(&reply, state.result, "compaction: %s", strerror(-state.result));
 	for (i = 0; i < CLIENTS_MAX; i++) {
 		client = &server->client[i];
-		if (client->fd < 0 || !client->compacting)
+		if (client->fd < 0 || client->wait != WAIT_COMPACTION)
 			continue;
-		client->compacting = state.running;
+		if (!state.running)
+			client->wait = WAIT_NONE;
 		answer(client, &reply, -1);
 	}
 }
@@ -289,7 +334,7 @@ static struct client *find_place(struct control_server *server)
 		client = &server->client[i];
 		if (client->fd < 0)
 			return client;
-		if (!client->compacting && !client->upgrading && (!oldest || client->heard_ns < oldest->heard_ns))
+		if (client->wait == WAIT_NONE && (!oldest || client->heard_ns < oldest->heard_ns))
 			oldest = client;
 	}
 	if (oldest)
@@ -385,19 +430,35 @@ void control_server_set_standby(struct control_server *server, int pid)
 	server->config.info.standby_pid = pid;
 }
 
+/* size_bytes: of those who wait for a size, the ones who wait for this. */
+static void answer_all(struct control_server *server, enum wait wait, uint64_t size_bytes, struct control_reply *reply)
+{
+	for (size_t i = 0; i < CLIENTS_MAX; i++) {
+		struct client *client = &server->client[i];
+
+		if (client->fd < 0 || client->wait != wait || client->size_bytes != size_bytes)
+			continue;
+		client->wait = WAIT_NONE;
+		client->size_bytes = 0;
+		answer(client, reply, -1);
+	}
+}
+
 void control_server_not_upgraded(struct control_server *server, const char *why)
 {
 	struct control_reply reply = {0};
 
 	say(&reply, -ECANCELED, "%s", why);
-	for (size_t i = 0; i < CLIENTS_MAX; i++) {
-		struct client *client = &server->client[i];
+	answer_all(server, WAIT_UPGRADE, 0, &reply);
+}
 
-		if (client->fd < 0 || !client->upgrading)
-			continue;
-		client->upgrading = false;
-		answer(client, &reply, -1);
-	}
+void control_server_size_set(struct control_server *server, uint64_t size_bytes, const char *why_not)
+{
+	struct control_reply reply = {0};
+
+	if (why_not[0])
+		say(&reply, -EAGAIN, "%s; the same again makes up for it", why_not);
+	answer_all(server, WAIT_SIZE, size_bytes, &reply);
 }
 
 bool control_server_is_compacting(struct control_server *server)

@@ -22,6 +22,11 @@ struct control_server_config {
 	int (*stop)(void *arg, char *message, size_t message_bytes);
 	/* Asks for a server of another binary; the answer comes by control_server_not_upgraded(), or this process ends. */
 	int (*upgrade)(void *arg, const char *path, char *message, size_t message_bytes);
+	/*
+	 * Makes the device this large, a size that it can have. Returns 0, the answer then comes by
+	 * control_server_size_set(); or -errno with a line in message.
+	 */
+	int (*grow)(void *arg, uint64_t size_bytes, char *message, size_t message_bytes);
 	/* Codec or frame are others now. */
 	void (*changed)(void *arg);
 	void *arg;
@@ -40,6 +45,8 @@ void control_server_set_node(struct control_server *server, const char *node);
 void control_server_set_standby(struct control_server *server, int pid);
 /* Whoever asked for an upgrade is told why it failed. */
 void control_server_not_upgraded(struct control_server *server, const char *why);
+/* Whoever asked for another size is told. "": it is the block device's now. */
+void control_server_size_set(struct control_server *server, uint64_t size_bytes, const char *why_not);
 bool control_server_is_compacting(struct control_server *server);
 
 int control_server_fd(const struct control_server *server);

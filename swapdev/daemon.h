@@ -41,6 +41,7 @@ struct daemon_options {
  *   keeper: ATTACHED, to the first one alone; others find the node in their start block
  *   keeper: STOP; server: REFUSED, or STOPPING, after which it exits
  *   server: UPGRADE; keeper: NOT_UPGRADED, or the server is replaced
+ *   server: SET_SIZE (the store has grown); keeper: SIZE_SET
  *   keeper: STANDBY, whenever that is another process
  */
 enum link_kind {
@@ -58,6 +59,8 @@ enum link_kind {
 	LINK_STOP,     /* whoever uses the device, save swap */
 	LINK_NOT_UPGRADED, /* text: why */
 	LINK_STANDBY,
+	LINK_SET_SIZE,
+	LINK_SIZE_SET, /* text: why not; "": the block device has grown */
 };
 
 struct link_message {
@@ -66,7 +69,8 @@ struct link_message {
 	uint64_t reaped_ns; /* of LINK_GO: when the predecessor was, 0: there was none */
 	uint32_t crashed;   /* of LINK_GO: it died of itself, or hung */
 	int32_t pid;	    /* of LINK_STANDBY, 0: none */
-	char text[232];
+	uint64_t size_bytes; /* of LINK_SERVING, LINK_SET_SIZE: of the store; of LINK_SIZE_SET: what was asked */
+	char text[224];
 };
 
 /* How long nothing may move while requests wait, before the keeper ends a server that can be replaced. */

@@ -145,7 +145,39 @@ static void on_stop_signal(struct keeper *keeper)
 	}
 }
 
-static void on_serving(struct keeper *keeper)
+/* Repeatable: a transport tells the kernel once. Nothing where it cannot. */
+static int set_size(struct keeper *keeper, uint64_t size_bytes, char *problem, size_t problem_bytes)
+{
+	const struct transport_ops *transport = keeper->options->transport;
+
+	if (!transport->set_size)
+		return 0;
+	return transport->set_size(keeper->transport, size_bytes, problem, problem_bytes);
+}
+
+/* The predecessor may have died between its store's growth and the kernel's knowing of it. */
+static void catch_up_size(struct keeper *keeper, uint64_t size_bytes)
+{
+	char problem[200];
+
+	if (set_size(keeper, size_bytes, problem, sizeof(problem)) < 0)
+		log_warning("device %s: %s", keeper->options->name, problem);
+}
+
+static void on_set_size(struct keeper *keeper, uint64_t size_bytes)
+{
+	struct link_message answer = {.kind = LINK_SIZE_SET, .size_bytes = size_bytes};
+	char problem[200] = "";
+
+	if (keeper->state != RUNNING && keeper->state != PAIRING)
+		snprintf(problem, sizeof(problem), "the device is being set up or taken down");
+	else if (set_size(keeper, size_bytes, problem, sizeof(problem)) == 0)
+		log_info("device %s: %" PRIu64 " bytes large from now on", keeper->options->name, size_bytes);
+	snprintf(answer.text, sizeof(answer.text), "%s", problem);
+	link_send_message(keeper->server.link_fd, &answer);
+}
+
+static void on_serving(struct keeper *keeper, uint64_t size_bytes)
 {
 	keeper->alive_ns = clock_ns();
 	keeper->fruitless = 0;
@@ -159,6 +191,7 @@ static void on_serving(struct keeper *keeper)
 			keeper->options->name, (keeper->alive_ns - keeper->reaped_ns) / 1000000);
 		keeper->standby_ns = 0;
 		keeper_enter(keeper, RUNNING, NO_DEADLINE);
+		catch_up_size(keeper, size_bytes);
 		if (keeper->stop_wanted)
 			on_stop_signal(keeper);
 	}
@@ -178,7 +211,7 @@ static void on_server_message(struct keeper *keeper, const struct link_message *
 	} else if (message->kind == LINK_READY) {
 		on_server_ready(keeper);
 	} else if (message->kind == LINK_SERVING) {
-		on_serving(keeper);
+		on_serving(keeper, message->size_bytes);
 	} else if (message->kind == LINK_FAILED && keeper->state != TAKING) {
 		keeper_fail(keeper, message->exit_code, message->text); /* the server has logged it */
 	} else if (message->kind == LINK_ENDED) {
@@ -193,6 +226,8 @@ static void on_server_message(struct keeper *keeper, const struct link_message *
 		keeper_enter(keeper, STOPPING, STOP_WAIT_NS);
 	} else if (message->kind == LINK_UPGRADE) {
 		keeper_upgrade(keeper, message->text);
+	} else if (message->kind == LINK_SET_SIZE) {
+		on_set_size(keeper, message->size_bytes);
 	} else if (message->kind == LINK_CHANGED && keeper->state == RUNNING) {
 		keeper_renew_standby(keeper);
 	}

@@ -50,7 +50,7 @@ static const struct {
 } table[OPTION_COUNT] = {
 	[OPTION_NAME] = {"name", "N", "number of the device, 0 .. 255 (required)"},
 	[OPTION_SIZE] = {"size", "SIZE", "size of the device (required)"},
-	[OPTION_MAX_SIZE] = {"max-size", "SIZE", "address space kept for growing (4 times the size)"},
+	[OPTION_MAX_SIZE] = {"max-size", "SIZE", "how far it may grow (4 times the size)"},
 	[OPTION_UNIT] = {"unit", "SIZE", "what is kept together: 64K, 2M, 16M (2M)"},
 	[OPTION_FRAME] = {"frame", "SIZE", "what is decoded at a time: 4K .. unit, whole (64K)"},
 	[OPTION_CODEC] = {"codec", "CODEC", "how to compress (zstd:1)"},

@@ -110,6 +110,7 @@ static int start_store(struct server *server)
 
 static int stop_by_client(void *arg, char *message, size_t message_bytes);
 static int upgrade_by_client(void *arg, const char *path, char *message, size_t message_bytes);
+static int grow_by_client(void *arg, uint64_t size_bytes, char *message, size_t message_bytes);
 static void tell_changed(void *arg);
 
 static int start_control(struct server *server)
@@ -123,13 +124,13 @@ static int start_control(struct server *server)
 		.store = server->store,
 		.stop = stop_by_client,
 		.upgrade = upgrade_by_client,
+		.grow = grow_by_client,
 		.changed = tell_changed,
 		.arg = server,
 		.info =
 			{
 				.keeper_pid = start->keeper_pid,
 				.server_pid = getpid(),
-				.size_bytes = store->size_bytes,
 				.max_size_bytes = store->max_size_bytes,
 				.reserve_bytes = store->reserve_bytes,
 				.unit_bytes = store->unit_bytes,
@@ -332,6 +333,9 @@ static bool hear_keeper(struct server *server)
 		link_send(server->start->link_fd, LINK_REFUSED, 0, why);
 	} else if (message.kind == LINK_NOT_UPGRADED) {
 		control_server_not_upgraded(server->control, message.text);
+	} else if (message.kind == LINK_SIZE_SET) {
+		step("grow-done");
+		control_server_size_set(server->control, message.size_bytes, message.text);
 	} else if (message.kind == LINK_STANDBY) {
 		control_server_set_standby(server->control, message.pid);
 	}
@@ -401,6 +405,41 @@ static int upgrade_by_client(void *arg, const char *path, char *message, size_t 
 	return error;
 }
 
+static int grow_store(struct server *server, uint64_t size_bytes, char *message, size_t message_bytes)
+{
+	int error = store_set_size(server->store, size_bytes);
+
+	if (error < 0)
+		snprintf(message, message_bytes,
+			"no memory for the map of the new part, so it stays as large as it is: %s", strerror(-error));
+	else
+		device_update_size(server->device);
+	return error;
+}
+
+/* The store, then requests, then the block device: it is never larger than what is behind it. */
+static int grow_by_client(void *arg, uint64_t size_bytes, char *message, size_t message_bytes)
+{
+	const struct link_message ask = {.kind = LINK_SET_SIZE, .size_bytes = size_bytes};
+	struct server *server = arg;
+	int error;
+
+	if (!server->node[0]) {
+		snprintf(message, message_bytes, "the device is being set up");
+		return -EBUSY;
+	}
+	if (!server->ops->can_grow(server->transport, message, message_bytes))
+		return -EOPNOTSUPP;
+	error = grow_store(server, size_bytes, message, message_bytes);
+	if (error < 0)
+		return error;
+	error = link_send_message(server->start->link_fd, &ask);
+	if (error < 0)
+		snprintf(message, message_bytes, "cannot reach the keeper: %s", strerror(-error));
+	step("grow-asked");
+	return error;
+}
+
 static void tell_changed(void *arg)
 {
 	const struct server *server = arg;
@@ -419,6 +458,13 @@ static int await_turn(const struct server *server, struct link_message *ret_go)
 		error = link_receive(server->start->link_fd, ret_go);
 	} while (error == -EAGAIN || (error == 0 && ret_go->kind != LINK_GO));
 	return error;
+}
+
+static void tell_serving(const struct server *server)
+{
+	const struct link_message message = {.kind = LINK_SERVING, .size_bytes = device_size_bytes(server->device)};
+
+	link_send_message(server->start->link_fd, &message);
 }
 
 /*
@@ -451,7 +497,7 @@ static int take_turn(struct server *server, const struct link_message *go)
 		atomic_store(&takeovers->last_open_ns, clock_ns() - recovered_ns);
 	}
 	privilege_keep(SERVER_KEEPS);
-	link_send(server->start->link_fd, LINK_SERVING, 0, NULL);
+	tell_serving(server);
 	return 0;
 }
 

@@ -55,7 +55,7 @@ const struct cli_option add_options[] = {
 	{"compress-threads", "N", OPTION_COMPRESS_THREADS, "compression threads (default 2, 1 on one CPU)"},
 	{"slots", "N", OPTION_SLOTS, "staging slots of one unit each (default 4)"},
 	{"reserve", "SIZE", OPTION_RESERVE, "memory that is kept ready ahead (default 16M)"},
-	{"max-size", "SIZE", OPTION_MAX_SIZE, "address space kept for growing (default 4 times the size)"},
+	{"max-size", "SIZE", OPTION_MAX_SIZE, "how far set --size may let it grow (default 4 times the size)"},
 	{"discard", NULL, OPTION_DISCARD, "take discard requests (default)"},
 	{"no-discard", NULL, OPTION_NO_DISCARD, "refuse discard requests"},
 	{"merge", NULL, OPTION_MERGE, "fuse: let the loop device merge requests: for swap of memory cgroups"},

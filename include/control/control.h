@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #define CONTROL_DIR "/run/folioswap"
-#define CONTROL_VERSION 2
+#define CONTROL_VERSION 3
 #define CONTROL_DEVICES_MAX 256
 
 enum control_op {
@@ -47,6 +47,8 @@ enum control_set {
 	CONTROL_SET_CODEC = 1 << 0,
 	CONTROL_SET_FRAME = 1 << 1,
 	CONTROL_SET_LIMIT = 1 << 2,
+	CONTROL_SET_SIZE = 1 << 3, /* only grows, up to max_size_bytes; answered when the block device is as large */
+	CONTROL_SET_ALL = CONTROL_SET_CODEC | CONTROL_SET_FRAME | CONTROL_SET_LIMIT | CONTROL_SET_SIZE,
 };
 
 /* What residency could not get (bits of info.unsafe); names and risks: resident.h of the daemon, control_unsafe_name(). */
@@ -70,6 +72,7 @@ struct control_request {
 	int32_t level;
 	uint32_t frame_bytes;
 	uint64_t limit_bytes;
+	uint64_t size_bytes;
 	uint64_t timeout_ns;
 	char path[200]; /* of CONTROL_UPGRADE: absolute, ended by a zero */
 };

@@ -54,6 +54,9 @@ unsigned device_io_threads(const struct device *device);
  */
 void device_submit(struct device *device, unsigned thread, struct request *request);
 
+/* The store has grown: requests up to its new end are taken from now on. Any thread. */
+void device_update_size(struct device *device);
+
 /*
  * When the store is recovered, once, before the first request. reaped_ns: clock_ns() when the predecessor was seen to
  * have ended, 0: there was none. crashed: it died of itself or hung, so what it had in execution is suspect: a request

@@ -33,7 +33,7 @@ struct device;
 /* What both halves need to know; filled by the keeper, inherited by fork. */
 struct transport_config {
 	char directory[128];	/* private, mode 0700, exists: for mount points */
-	uint64_t size_bytes;
+	uint64_t size_bytes; /* of the block device */
 	uint32_t unit_bytes;
 	unsigned io_threads;
 	bool discard;
@@ -60,6 +60,14 @@ struct transport_ops {
 	int (*attach)(struct transport *transport, char *node, size_t node_bytes, char *problem, size_t problem_bytes);
 	/* A server killed now can be replaced, and what it was asked is asked again. Known after attach; if not, why not in problem. */
 	bool (*can_take_over)(struct transport *transport, char *problem, size_t problem_bytes);
+	/* Can the block device grow while it is in use? If not, why not in problem. Any process, after attach. */
+	bool (*can_grow)(const struct transport *transport, char *problem, size_t problem_bytes);
+	/*
+	 * Tells the kernel the device's size, if it does not know it yet; NULL where nothing can grow. The store is as
+	 * large before: the block device is never larger than what is behind it. Waits a few seconds at most. Returns 0,
+	 * or -errno with one line in problem; may be tried again.
+	 */
+	int (*set_size)(struct transport *transport, uint64_t size_bytes, char *problem, size_t problem_bytes);
 	/*
 	 * Makes the device's I/O fail from now on; repeatable, never waits. For a server that is killed but hangs
 	 * inside the kernel, waiting for its own device, and for one that cannot be replaced.

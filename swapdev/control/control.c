@@ -20,7 +20,7 @@
 
 #define PATH_BYTES 256
 
-_Static_assert(sizeof(struct control_request) == 240, "the request is wire format");
+_Static_assert(sizeof(struct control_request) == 248, "the request is wire format");
 _Static_assert(sizeof(struct control_info) == 224, "the information is wire format");
 _Static_assert(sizeof(struct control_reply) == 272 + sizeof(struct control_info), "the reply is wire format");
 

@@ -18,7 +18,7 @@
 #define OUTAGE_SLACK_NS (200 * UINT64_C(1000000))
 
 struct device {
-	uint64_t size_bytes;
+	_Atomic uint64_t size_bytes;
 	uint32_t unit_bytes;
 	unsigned io_threads;
 	struct store *store;
@@ -60,7 +60,15 @@ void device_destroy(struct device *device)
 
 uint64_t device_size_bytes(const struct device *device)
 {
-	return device->size_bytes;
+	return atomic_load_explicit(&device->size_bytes, memory_order_acquire);
+}
+
+void device_update_size(struct device *device)
+{
+	struct store_config config;
+
+	store_get_config(device->store, &config);
+	atomic_store_explicit(&device->size_bytes, config.size_bytes, memory_order_release);
 }
 
 uint32_t device_unit_bytes(const struct device *device)
@@ -81,8 +89,10 @@ static bool op_has_data(enum request_op op)
 /* Written so that no sum can wrap. */
 static bool range_is_valid(const struct device *device, uint64_t offset_bytes, uint64_t length_bytes)
 {
-	return length_bytes != 0 && (offset_bytes | length_bytes) % GRANULE_BYTES == 0 &&
-	       offset_bytes < device->size_bytes && length_bytes <= device->size_bytes - offset_bytes;
+	uint64_t size_bytes = device_size_bytes(device);
+
+	return length_bytes != 0 && (offset_bytes | length_bytes) % GRANULE_BYTES == 0 && offset_bytes < size_bytes &&
+	       length_bytes <= size_bytes - offset_bytes;
 }
 
 static int run_piece(struct store_io *io, const struct request *request, const struct split_piece *piece)
@@ -146,6 +156,8 @@ void device_open(struct device *device, uint64_t reaped_ns, bool crashed)
 {
 	uint64_t now_ns = clock_ns();
 
+	/* It may have grown since this server was prepared. */
+	device_update_size(device);
 	for (unsigned i = 0; i < device->io_threads; i++)
 		device->has_suspects |= inflight_take_over(device->inflight[i], crashed, now_ns);
 	device->takeovers = &store_stats(device->store)->takeovers;

@@ -205,6 +205,13 @@ static int fuse_attach(struct transport *transport, char *node, size_t node_byte
 	return 0;
 }
 
+static bool fuse_can_grow(const struct transport *transport, char *problem, size_t problem_bytes)
+{
+	(void)transport;
+	snprintf(problem, problem_bytes, "over FUSE the loop device keeps its size; a device over ublk can grow");
+	return false;
+}
+
 /* The connection first: from then on nothing can hang on a server that is not there. */
 static int fuse_detach(struct transport *transport)
 {
@@ -237,6 +244,7 @@ const struct transport_ops fuse_transport_ops = {
 	.server_fd = fuse_server_fd,
 	.attach = fuse_attach,
 	.can_take_over = fuse_can_take_over,
+	.can_grow = fuse_can_grow,
 	.fail_io = fuse_fail_io,
 	.detach = fuse_detach,
 	.serve_start = fuse_serve_start,

@@ -201,6 +201,31 @@ static bool ublk_can_take_over(struct transport *transport, char *problem, size_
 	return false;
 }
 
+/* ---- growing ---- */
+
+static bool ublk_can_grow(const struct transport *transport, char *problem, size_t problem_bytes)
+{
+	if (transport->plan.features & UBLK_UPDATE_SIZE)
+		return true;
+	snprintf(problem, problem_bytes, "its ublk driver has no UPDATE_SIZE (Linux 6.16 has it)");
+	return false;
+}
+
+/* Needs no server, and asks nothing of one. */
+static int ublk_set_size(struct transport *transport, uint64_t size_bytes, char *problem, size_t problem_bytes)
+{
+	int error;
+
+	if (size_bytes == transport->config.size_bytes)
+		return 0;
+	error = ublk_control_do(
+		&keeper_control, UBLK_SET_SIZE, transport->id, size_bytes >> UBLK_SECTOR_SHIFT, UBLK_COMMAND_MS);
+	if (error < 0)
+		return fail(problem, problem_bytes, error, "tell the ublk driver the new size");
+	transport->config.size_bytes = size_bytes;
+	return 0;
+}
+
 /* ---- taking down ---- */
 
 static bool failer_lives(const struct transport *transport)
@@ -275,6 +300,8 @@ const struct transport_ops ublk_transport_ops = {
 	.server_fd = ublk_server_fd,
 	.attach = ublk_attach,
 	.can_take_over = ublk_can_take_over,
+	.can_grow = ublk_can_grow,
+	.set_size = ublk_set_size,
 	.fail_io = ublk_fail_io,
 	.detach = ublk_detach,
 	.serve_start = ublk_serve_start,

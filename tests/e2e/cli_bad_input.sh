@@ -84,6 +84,7 @@ for verb in set compact upgrade; do
 	bad 2 "one device is needed" $verb 0 1
 done
 bad 2 "nothing to set" set 0
+bad 2 "needs a value" set 0 --size
 for name in 0 7 -- 00 ../0 256 "" . /dev/null /dev/loop77 "a b"; do
 	[ "$name" = -- ] && continue
 	bad 5 "list' shows" del "$name"
@@ -92,6 +93,7 @@ for name in 0 7 -- 00 ../0 256 "" . /dev/null /dev/loop77 "a b"; do
 	bad 5 "list' shows" compact "$name"
 	bad 5 "list' shows" upgrade "$name"
 	bad 5 "list' shows" set "$name" --codec lz4
+	bad 5 "list' shows" set "$name" --size 1G
 done
 
 bad 2 "a device is missing" del

@@ -72,6 +72,25 @@ run 0 "$FS" list --json -o CODEC,FRAME,LIMIT
 json 'd["devices"][0] == {"codec": "copy", "frame": 4096, "limit": 67108864}'
 run 2 "$FS" set 0 --frame 128K
 one_line "larger than the unit"
+# SIZE TEXT CODE: refused, and the device has the size that it had.
+no_size()
+{
+	run "${3-2}" "$FS" set 0 --size "$1"
+	one_line "$2"
+	[ "$(blockdev --getsize64 "$node")" = 268435456 ] || fail "the size was changed"
+	run 0 "$FS" list -rnbo SIZE 0
+	[ "$(cat "$T/out")" = 268435456 ] || fail "another size is listed"
+}
+no_size 128M "only grows"
+no_size 0 "only grows"
+no_size 268431360 "only grows"
+no_size 513M "(512M, add's --max-size)"
+no_size 8T "max-size"
+no_size 268435457 "multiple of 4K"
+no_size +1G "is not a size"
+no_size 300MB "is not a size"
+no_size "" "is not a size"
+no_size 384M "over FUSE" 1
 run 2 "$FS" set 0 --codec zstd:77
 one_line "there are copy"
 run 1 "$FS" set 0 --mem-limit 4K

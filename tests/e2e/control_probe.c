@@ -5,6 +5,7 @@
  *   control_probe NAME info               one line: key=value ...
  *   control_probe NAME set-limit BYTES    exit 1 and the message when refused
  *   control_probe NAME set-frame BYTES
+ *   control_probe NAME set-size BYTES
  *   control_probe NAME stop
  *   control_probe NAME compact            asks for information meanwhile; counts progress
  *   control_probe NAME image              maps the image as the statistics' readers do
@@ -214,6 +215,9 @@ static int set(const char *what, const char *value)
 	if (strcmp(what, "set-limit") == 0) {
 		request.set_mask = CONTROL_SET_LIMIT;
 		request.limit_bytes = strtoull(value, NULL, 10);
+	} else if (strcmp(what, "set-size") == 0) {
+		request.set_mask = CONTROL_SET_SIZE;
+		request.size_bytes = strtoull(value, NULL, 10);
 	} else {
 		request.set_mask = CONTROL_SET_FRAME;
 		request.frame_bytes = (uint32_t)strtoul(value, NULL, 10);

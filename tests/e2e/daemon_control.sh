@@ -36,7 +36,15 @@ has "discard=1"
 "$probe" "$name" set-limit 67108864 || fail "set-limit"
 "$probe" "$name" set-limit 4096 && fail "a limit of one page was taken"
 "$probe" "$name" set-frame 5000 && fail "a frame of 5000 bytes was taken"
+# What is no size for this device, and what is none over FUSE.
+for size in 0 4096 268431360 268435457 1073745920 9223372036854775808 18446744073709551615 536870912; do
+	"$probe" "$name" set-size $size >"$work/size" && fail "a size of $size bytes was taken"
+	grep -q ': ..*' "$work/size" || fail "no word about a size of $size bytes: $(cat "$work/size")"
+done
+grep -q "over FUSE" "$work/size" || fail "not why FUSE does not grow: $(cat "$work/size")"
 info
+has "size=268435456"
+[ "$(blockdev --getsize64 "$node")" = 268435456 ] || fail "the device has grown"
 has "frame=16384"
 has "limit=67108864"
 

@@ -179,6 +179,39 @@ static void test_view_of_the_store(void **state)
 	device_destroy(NULL);
 }
 
+/* A store that has grown: the device takes what lies there when it is told, or begins. */
+static void test_grows_with_the_store(void **state)
+{
+	static uint8_t buffer[8 * KIB];
+	struct fixture fixture;
+
+	(void)state;
+	fixture_init(&fixture, MIB, 64 * KIB, 1, false);
+	for (unsigned opens = 0; opens < 2; opens++) {
+		uint64_t end = device_size_bytes(fixture.device);
+
+		fake_store_set_size(fixture.store, end + 4 * KIB);
+		fake_store_forget(fixture.store);
+		for (unsigned op = REQUEST_READ; op <= REQUEST_WRITE_ZEROES; op++)
+			assert_int_equal(
+				submit(fixture.device, 0, op, end, 4 * KIB, op <= REQUEST_WRITE ? buffer : NULL),
+				-EINVAL);
+		assert_int_equal(fake_store_call_count(fixture.store), 0);
+		if (opens)
+			device_open(fixture.device, 0, false);
+		else
+			device_update_size(fixture.device);
+		assert_int_equal(device_size_bytes(fixture.device), end + 4 * KIB);
+		for (unsigned op = REQUEST_READ; op <= REQUEST_WRITE_ZEROES; op++) {
+			uint8_t *data = op <= REQUEST_WRITE ? buffer : NULL;
+
+			assert_int_equal(submit(fixture.device, 0, op, end, 4 * KIB, data), 0);
+			assert_int_equal(submit(fixture.device, 0, op, end, 8 * KIB, data), -EINVAL);
+		}
+	}
+	fixture_deinit(&fixture);
+}
+
 static void check_call(
 	const struct fake_call *call, enum fake_op op, unsigned io, uint64_t granule, uint32_t count, void *data)
 {
@@ -534,6 +567,7 @@ int main(void)
 		cmocka_unit_test(test_split_random),
 		cmocka_unit_test(test_split_edges),
 		cmocka_unit_test(test_view_of_the_store),
+		cmocka_unit_test(test_grows_with_the_store),
 		cmocka_unit_test(test_pieces_reach_the_store),
 		cmocka_unit_test(test_far_offsets),
 		cmocka_unit_test(test_bad_requests_do_not_reach_the_store),

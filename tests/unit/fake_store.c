@@ -93,6 +93,11 @@ void fake_store_forget(struct store *store)
 	memset(store->failures, 0, sizeof(store->failures));
 }
 
+void fake_store_set_size(struct store *store, uint64_t size_bytes)
+{
+	store->config.size_bytes = size_bytes;
+}
+
 uint8_t *fake_store_memory(struct store *store)
 {
 	return store->memory;

@@ -49,6 +49,9 @@ const struct fake_call *fake_store_calls(const struct store *store);
 size_t fake_store_call_count(const struct store *store);
 void fake_store_forget(struct store *store);
 
+/* It says another size from now on; one with memory must not be asked for the new part. */
+void fake_store_set_size(struct store *store, uint64_t size_bytes);
+
 /* The plain array, to look into or to damage. */
 uint8_t *fake_store_memory(struct store *store);
 
