@@ -67,4 +67,8 @@ foreach(variant unlocked no-reserve fuse)
   set_tests_properties(storm_${variant} PROPERTIES TIMEOUT 600 RESOURCE_LOCK rig FIXTURES_REQUIRED rig_uml
     ENVIRONMENT FOLIOSWAP_BUILD=${CMAKE_BINARY_DIR})
 endforeach()
-set_tests_properties(ublk_selftests storm_unlocked storm_no-reserve storm_fuse PROPERTIES LABELS rigs_long)
+folioswap_rig_test(storm_control SCRIPT storm ARGUMENTS ublk OPTIONS --mem 192M --env FOLIOSWAP_STORM_MIB
+  --env FOLIOSWAP_STORM_SECONDS)
+set_tests_properties(storm_control PROPERTIES
+  ENVIRONMENT "FOLIOSWAP_BUILD=${CMAKE_BINARY_DIR};FOLIOSWAP_STORM_MIB=46;FOLIOSWAP_STORM_SECONDS=60")
+set_tests_properties(ublk_selftests storm_control storm_unlocked storm_no-reserve storm_fuse PROPERTIES LABELS rigs_long)

@@ -6,6 +6,8 @@
 #   unlocked    the daemon's memory may be swapped out, to the daemon; its server is killed on the way
 #   no-reserve  no memory kept ahead
 #   fuse        FUSE and a loop device that merges requests, with the kernel's own vm.min_free_kbytes
+#
+# A little more load than the storms have; with everything in its place it passes (the test storm_control).
 set -u
 rigs=$(dirname "$(realpath "$0")")
 timeout=${FOLIOSWAP_STORM_TIMEOUT-180}
@@ -14,7 +16,9 @@ transport=ublk
 output=$(mktemp) || exit 1
 trap 'rm -f "$output"' EXIT
 
-FOLIOSWAP_STORM_SECONDS=60 "$rigs/uml" --mem 192M --timeout "$timeout" --env FOLIOSWAP_STORM_SECONDS --env FOLIOSWAP_STORM_MIB \
+: "${FOLIOSWAP_STORM_MIB:=46}" "${FOLIOSWAP_STORM_SECONDS:=60}"
+export FOLIOSWAP_STORM_MIB FOLIOSWAP_STORM_SECONDS
+"$rigs/uml" --mem 192M --timeout "$timeout" --env FOLIOSWAP_STORM_SECONDS --env FOLIOSWAP_STORM_MIB \
 	"$rigs/storm.sh" "$transport" "${1-}" >"$output" 2>&1
 status=$?
 if ! grep -q '^the storm begins' "$output"; then
@@ -24,6 +28,7 @@ if ! grep -q '^the storm begins' "$output"; then
 fi
 case $status in
 124) echo "$1: the machine stood still, and was killed after $timeout s" ;;
+123) echo "$1: $(grep -m 1 'console: ' "$output")" ;;
 1) echo "$1: $(grep -m 1 '^FAILED' "$output")" ;;
 *)
 	cat "$output"
