@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,26 @@ static int connect_error(const char *directory, const char *name, int error)
 	return stat(path, &status) == 0 ? -ECONNREFUSED : -ENOENT;
 }
 
+/*
+ * Where a socket has a timeout, a wait that was interrupted is not taken up
+ * again by the kernel: not after a stop, nor after whatever else wakes a
+ * process without being a signal to it. Nobody here wants to be told.
+ */
+static bool is_interrupted(ssize_t result)
+{
+	return result < 0 && errno == EINTR;
+}
+
+static int connect_to(int fd, const struct sockaddr_un *address)
+{
+	int result;
+
+	do
+		result = connect(fd, (const struct sockaddr *)address, sizeof(*address));
+	while (is_interrupted(result));
+	return result;
+}
+
 int control_connect_at(const char *directory, const char *name, int timeout_ms)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -88,7 +109,7 @@ int control_connect_at(const char *directory, const char *name, int timeout_ms)
 	error = set_timeouts(fd, timeout_ms);
 	if (error < 0)
 		return error;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+	if (connect_to(fd, &address) < 0)
 		return connect_error(directory, name, errno);
 	return take_fd(&fd);
 }
@@ -100,8 +121,11 @@ int control_connect(const char *name, int timeout_ms)
 
 int control_send(int fd, const struct control_request *request)
 {
-	ssize_t sent = send(fd, request, sizeof(*request), MSG_NOSIGNAL);
+	ssize_t sent;
 
+	do
+		sent = send(fd, request, sizeof(*request), MSG_NOSIGNAL);
+	while (is_interrupted(sent));
 	if (sent < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : errno == EPIPE ? -ECONNRESET : -errno;
 	return sent == (ssize_t)sizeof(*request) ? 0 : -EPROTO;
@@ -136,7 +160,9 @@ int control_receive(int fd, struct control_reply *ret, int *ret_image_fd)
 	CLEANUP(close_fd) int image_fd = -1;
 	ssize_t got;
 
-	got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	do
+		got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+	while (is_interrupted(got));
 	if (got < 0)
 		return errno == EAGAIN ? -ETIMEDOUT : -errno;
 	image_fd = passed_fd(&message);

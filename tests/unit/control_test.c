@@ -293,6 +293,39 @@ static void replies_of_another_kind_are_refused(void **state)
 	close_pair(&pair);
 }
 
+static void note_signal(int number)
+{
+	(void)number;
+}
+
+/* With a timeout on its socket a process that was stopped, or had a signal to handle, finds its wait cut short. */
+static void an_interrupted_wait_goes_on(void **state)
+{
+	const struct sigaction noted = {.sa_handler = note_signal, .sa_flags = SA_RESTART};
+	struct control_reply reply = {.version = CONTROL_VERSION, .done_bytes = 7}, received;
+	struct pair pair = connect_pair();
+	struct sigaction before;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGUSR1, &noted, &before), 0);
+	child = fork();
+	if (child == 0) {
+		for (int i = 0; i < 3; i++) {
+			usleep(100000);
+			kill(getppid(), SIGUSR1);
+		}
+		usleep(100000);
+		_exit(send(pair.server_fd, &reply, sizeof(reply), 0) != (ssize_t)sizeof(reply));
+	}
+	assert_true(child > 0);
+	assert_int_equal(control_receive(pair.client_fd, &received, NULL), 0);
+	assert_int_equal(received.done_bytes, 7);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	sigaction(SIGUSR1, &before, NULL);
+	close_pair(&pair);
+}
+
 static void a_server_that_goes_is_told_from_one_that_is_slow(void **state)
 {
 	struct control_request request = {.version = CONTROL_VERSION, .op = CONTROL_INFO};
@@ -385,6 +418,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keeper_is_who_holds_the_lock_not_who_is_written, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(request_and_reply_arrive_as_sent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(replies_of_another_kind_are_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_interrupted_wait_goes_on, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_server_that_goes_is_told_from_one_that_is_slow, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(remains_go_unless_their_keeper_lives, set_up, tear_down),
 		cmocka_unit_test(every_unsafe_bit_has_a_name_and_a_risk),
