@@ -54,7 +54,7 @@ static long fill_heap(uint64_t seed, uint8_t *pool, size_t folio_count)
 }
 
 const struct load_content_kind load_content_kinds[] = {
-	{"heap", "memory of python3, perl, cc1 and node started for this", true, true, fill_heap},
+	{"heap", "memory of python3, perl, cc1, node and awk started for this", true, true, fill_heap},
 	{"synthetic", "seeded imitation of heaps, the same on every machine", true, false, fill_synthetic},
 	{"random", "does not compress", true, false, fill_random},
 	{"zero", "zeros only", false, false, fill_zero},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * python3, perl and node read text files of the system and make objects,
+ * python3, perl, node and awk read text files of the system and make objects,
  * arrays and indexes of the words; cc1 compiles generated C. Each goes to
  * sleep (or compiles on) when it has enough, and is stopped before that.
  */
@@ -98,6 +98,25 @@ static const char node_script[] =
 	"'/usr/share/doc']) walk(root);\n"
 	"setInterval(() => entries.length, 1000000);\n";
 
+static const char awk_script[] =
+	"BEGIN {\n"
+	"    left = ARGV[1]; last = \"\"\n"
+	"    find = \"find /usr/share/perl /usr/lib/python3 /usr/include /usr/share/doc -type f \" \\\n"
+	"        \"\\\\( -name '*.p[lm]' -o -name '*.py' -o -name '*.h' -o -name copyright \\\\) 2>/dev/null\"\n"
+	"    while (left > 0 && (find | getline path) > 0) {\n"
+	"        number = 0\n"
+	"        while ((getline line < path) > 0) {\n"
+	"            count = split(line, words)\n"
+	"            lines[path, number++] = line\n"
+	"            for (i = 1; i <= count; i++) { index_of[words[i]] = index_of[words[i]] \" \" number; "
+	"pairs[last, words[i]]++; last = words[i] }\n"
+	"            left -= length(line)\n"
+	"        }\n"
+	"        close(path)\n"
+	"    }\n"
+	"    while (1) system(\"sleep 1000\")\n"
+	"}\n";
+
 /* One function of the kind that programs have: locals, a loop, calls, member accesses. */
 static void write_function(FILE *file, struct load_rng *rng, unsigned number)
 {
@@ -144,5 +163,6 @@ const struct load_heap_kind load_heap_kinds[] = {
 	{"perl", "perl", NULL, {"-e", NULL}, perl_script, NULL},
 	{"cc1", "gcc", "cc1", {"-quiet", "-O2", "-o", "/dev/null", NULL}, NULL, open_c_source},
 	{"node", "node", NULL, {"-e", NULL}, node_script, NULL},
+	{"awk", "awk", NULL, {NULL}, awk_script, NULL},
 	{NULL, NULL, NULL, {NULL}, NULL, NULL},
 };
