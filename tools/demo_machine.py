@@ -10,6 +10,7 @@ import time
 TICK_HZ = os.sysconf("SC_CLK_TCK")
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 RUN_TIMEOUT_S = 300
+PROGRAM = "demo"  # of the messages; tools/bench_zram has another
 STARTED = float(os.environ.get("DEMO_STARTED", time.time()))
 
 
@@ -32,7 +33,7 @@ def elapsed_s():
 
 
 def say(text):
-    print(f"demo: [{elapsed_s():4.0f} s] {text}", file=sys.stderr, flush=True)
+    print(f"{PROGRAM}: [{elapsed_s():4.0f} s] {text}", file=sys.stderr, flush=True)
 
 
 class Signals:
@@ -78,7 +79,7 @@ class Undo:
                 try:
                     function(*arguments)
                 except Exception as error:  # whatever it is, the next step is due
-                    print(f"demo: {what} failed: {error}", file=sys.stderr, flush=True)
+                    print(f"{PROGRAM}: {what} failed: {error}", file=sys.stderr, flush=True)
                     failures += 1
         return failures
 
