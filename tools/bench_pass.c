@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* Threads that wait for each other, then send requests; the clock and the CPU time around them. */
+/* Processes that wait for each other, then send requests; the clock and the CPU time around them. */
 #include "bench_pass.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cleanup.h"
@@ -25,18 +28,24 @@
 #define READS_MAX 200000
 
 struct stream {
-	const struct bench_target *target;
 	enum bench_direction direction;
 	uint64_t first_folio, end_folio;
 	uint64_t version;
-	unsigned cpu;    /* the how manieth of those that we may use */
-	uint8_t *buffer; /* of reads */
-	pthread_barrier_t *start;
-	_Atomic bool *stop; /* NULL: once from one end to the other; else again and again, until then */
+	unsigned cpu; /* the how manieth of those that we may use */
+	bool endless; /* again and again, until it is told to stop; else once from one end to the other */
 	uint64_t bytes;
 	uint64_t end_ns;
 	int result;
-	pthread_t thread;
+	pid_t pid;
+};
+
+/* Streams are processes: in uml two threads of one never run at once, and the one that waits burns a CPU over it. */
+struct team {
+	pthread_barrier_t ready, start;
+	_Atomic bool stop;
+	const struct bench_target *target;
+	unsigned count;
+	struct stream streams[BENCH_STREAMS_MAX];
 };
 
 /* Busy time of all CPUs. */
@@ -56,7 +65,7 @@ static void pin(unsigned index)
 	cpu_set_t allowed, one;
 	int count;
 
-	if (sched_getaffinity(getpid(), sizeof(allowed), &allowed) < 0)
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0)
 		return;
 	count = CPU_COUNT(&allowed);
 	index %= (unsigned)count;
@@ -65,7 +74,7 @@ static void pin(unsigned index)
 			continue;
 		CPU_ZERO(&one);
 		CPU_SET(cpu, &one);
-		pthread_setaffinity_np(pthread_self(), sizeof(one), &one);
+		sched_setaffinity(0, sizeof(one), &one);
 		return;
 	}
 }
@@ -88,106 +97,146 @@ static int request(const struct bench_target *target, enum bench_direction direc
 	return done == (ssize_t)BENCH_FOLIO_BYTES ? 0 : -EIO;
 }
 
-static void *stream_run(void *argument)
+static uint8_t *buffer_map(void)
 {
-	struct stream *stream = argument;
+	uint8_t *buffer = mmap(
+		NULL, BENCH_FOLIO_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return buffer == MAP_FAILED ? NULL : buffer;
+}
+
+static bool is_over(const struct team *team, const struct stream *stream, uint64_t folio)
+{
+	return stream->endless ? atomic_load(&team->stop) : folio == stream->end_folio;
+}
+
+static void stream_run(struct team *team, struct stream *stream)
+{
+	const struct bench_target *target = team->target;
 	uint64_t folio = stream->first_folio;
+	uint8_t *buffer = buffer_map();
 
 	pin(stream->cpu);
-	pthread_barrier_wait(stream->start);
-	while (stream->result == 0 && (stream->stop ? !atomic_load(stream->stop) : folio < stream->end_folio)) {
+	/* A child has yet to find the pages of shared memory: not while the clock runs. Older kernels do it then. */
+	if (stream->direction == BENCH_WRITE)
+		madvise((void *)(uintptr_t)target->pool, target->pool_folios * BENCH_FOLIO_BYTES, MADV_POPULATE_READ);
+	stream->result = buffer ? 0 : -ENOMEM;
+	pthread_barrier_wait(&team->ready);
+	pthread_barrier_wait(&team->start);
+	while (stream->result == 0 && !is_over(team, stream, folio)) {
 		if (folio == stream->end_folio) {
 			folio = stream->first_folio;
 			stream->version++;
 		}
-		stream->result = request(stream->target, stream->direction, folio++, stream->version, stream->buffer);
+		stream->result = request(target, stream->direction, folio++, stream->version, buffer);
 		stream->bytes += BENCH_FOLIO_BYTES;
 	}
 	stream->end_ns = clock_ns();
-	return NULL;
 }
 
-/* Starts them all; they wait at the barrier until the caller, too, is there. */
-static int streams_start(struct stream *streams, unsigned count, pthread_barrier_t *start)
+/* NULL: no memory. */
+static struct team *team_create(const struct bench_target *target, unsigned count)
 {
-	int result = -pthread_barrier_init(start, NULL, count + 1);
+	struct team *team =
+		mmap(NULL, sizeof(*team), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	pthread_barrierattr_t shared;
 
-	for (unsigned i = 0; i < count && result == 0; i++) {
-		streams[i].start = start;
-		result = -pthread_create(&streams[i].thread, NULL, stream_run, &streams[i]);
-	}
-	if (result < 0) {
-		/* Some may wait for the others, who will never come. */
-		fprintf(stderr, "bench_device: cannot start %u threads: %s\n", count, strerror(-result));
-		exit(1);
-	}
-	return result;
+	if (team == MAP_FAILED)
+		return NULL;
+	pthread_barrierattr_init(&shared);
+	pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&team->ready, &shared, count + 1);
+	pthread_barrier_init(&team->start, &shared, count + 1);
+	team->target = target;
+	team->count = count;
+	return team;
 }
 
-static int streams_join(struct stream *streams, unsigned count, uint64_t *ret_end_ns)
+static void team_destroy(struct team *team)
 {
-	int result = 0;
+	munmap(team, sizeof(*team));
+}
+
+/* Returns when each of them waits for team_start. */
+static void team_gather(struct team *team)
+{
+	for (unsigned i = 0; i < team->count; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			stream_run(team, &team->streams[i]);
+			_exit(0);
+		}
+		if (pid < 0) {
+			/* Some may wait for the others, who will never come: they end with us. */
+			fprintf(stderr, "bench_device: cannot start a process: %s\n", strerror(errno));
+			exit(1);
+		}
+		team->streams[i].pid = pid; /* not straight from fork: the memory is the child's, too */
+	}
+	pthread_barrier_wait(&team->ready);
+}
+
+static void team_start(struct team *team)
+{
+	pthread_barrier_wait(&team->start);
+}
+
+static int team_wait(struct team *team, uint64_t *ret_end_ns)
+{
+	int result = 0, status;
 
 	*ret_end_ns = 0;
-	for (unsigned i = 0; i < count; i++) {
-		pthread_join(streams[i].thread, NULL);
-		if (streams[i].end_ns > *ret_end_ns)
-			*ret_end_ns = streams[i].end_ns;
+	for (unsigned i = 0; i < team->count; i++) {
+		const struct stream *stream = &team->streams[i];
+
+		if (waitpid(stream->pid, &status, 0) != stream->pid || status != 0)
+			result = -ECHILD;
+		if (stream->end_ns > *ret_end_ns)
+			*ret_end_ns = stream->end_ns;
 		if (result == 0)
-			result = streams[i].result;
+			result = stream->result;
 	}
 	return result;
-}
-
-static uint8_t *buffers_map(unsigned count)
-{
-	uint8_t *buffers = mmap(NULL, count * BENCH_FOLIO_BYTES, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	return buffers == MAP_FAILED ? NULL : buffers;
 }
 
 int bench_pass(const struct bench_target *target, enum bench_direction direction, unsigned streams, uint64_t version,
 	struct bench_cost *ret_cost)
 {
-	struct stream stream[BENCH_STREAMS_MAX] = {0};
-	uint8_t *buffers = buffers_map(streams);
-	pthread_barrier_t start;
+	struct team *team = team_create(target, streams);
 	uint64_t begin_ns, end_ns;
 	double busy_before;
 	int result;
 
-	if (!buffers)
+	if (!team)
 		return -ENOMEM;
 	for (unsigned i = 0; i < streams; i++)
-		stream[i] = (struct stream){
-			.target = target,
+		team->streams[i] = (struct stream){
 			.direction = direction,
 			.first_folio = target->folios * i / streams,
 			.end_folio = target->folios * (i + 1) / streams,
 			.version = version,
 			.cpu = i,
-			.buffer = buffers + i * BENCH_FOLIO_BYTES,
 		};
-	streams_start(stream, streams, &start);
+	team_gather(team);
 	busy_before = busy_seconds();
 	begin_ns = clock_ns();
-	pthread_barrier_wait(&start);
-	result = streams_join(stream, streams, &end_ns);
+	team_start(team);
+	result = team_wait(team, &end_ns);
 	usleep(SETTLE_US);
 	*ret_cost = (struct bench_cost){
 		.bytes = target->folios * BENCH_FOLIO_BYTES,
 		.seconds = (double)(end_ns - begin_ns) / 1e9,
 		.cpu_seconds = busy_seconds() - busy_before,
 	};
-	pthread_barrier_destroy(&start);
-	munmap(buffers, streams * BENCH_FOLIO_BYTES);
+	team_destroy(team);
 	return result;
 }
 
 int bench_verify(const struct bench_target *target, uint64_t version, uint64_t *ret_wrong_bytes)
 {
-	uint8_t *buffer = buffers_map(1);
+	uint8_t *buffer = buffer_map();
 	uint64_t wrong_bytes = 0;
 	int result = buffer ? 0 : -ENOMEM;
 
@@ -219,7 +268,7 @@ static long read_granules(const struct bench_target *target, double seconds, dou
 	uint64_t end_ns = clock_ns() + (uint64_t)(seconds * 1e9), begin_ns;
 	uint32_t granules = (uint32_t)(target->folios / 2 * (BENCH_FOLIO_BYTES / GRANULE_BYTES));
 	struct load_rng rng = load_rng_seeded(1, end_ns);
-	uint8_t *buffer = buffers_map(1);
+	uint8_t *buffer = buffer_map();
 	long reads = 0;
 
 	if (!buffer)
@@ -253,16 +302,8 @@ int bench_latency(const struct bench_target *target, double seconds, bool writes
 {
 	CLEANUP(free) double *microseconds = malloc(READS_MAX * sizeof(*microseconds));
 	struct bench_latency latency = {0};
-	_Atomic bool stop = false;
-	struct stream writer = {.target = target,
-		.direction = BENCH_WRITE,
-		.first_folio = target->folios / 2,
-		.end_folio = target->folios,
-		.version = version,
-		.cpu = 0,
-		.stop = &stop};
-	pthread_barrier_t start;
 	uint64_t begin_ns, end_ns;
+	struct team *team;
 	int result = 0;
 	long reads;
 
@@ -271,14 +312,23 @@ int bench_latency(const struct bench_target *target, double seconds, bool writes
 	if (!writes_beside) {
 		reads = read_granules(target, seconds, microseconds);
 	} else {
-		streams_start(&writer, 1, &start);
-		pthread_barrier_wait(&start);
+		team = team_create(target, 1);
+		if (!team)
+			return -ENOMEM;
+		team->streams[0] = (struct stream){.direction = BENCH_WRITE,
+			.first_folio = target->folios / 2,
+			.end_folio = target->folios,
+			.version = version,
+			.endless = true};
+		team_gather(team);
 		begin_ns = clock_ns();
+		team_start(team);
 		reads = read_granules(target, seconds, microseconds);
-		atomic_store(&stop, true);
-		result = streams_join(&writer, 1, &end_ns);
-		latency.written_mib_s = (double)writer.bytes / (double)MIB / ((double)(end_ns - begin_ns) / 1e9);
-		pthread_barrier_destroy(&start);
+		atomic_store(&team->stop, true);
+		result = team_wait(team, &end_ns);
+		latency.written_mib_s =
+			(double)team->streams[0].bytes / (double)MIB / ((double)(end_ns - begin_ns) / 1e9);
+		team_destroy(team);
 	}
 	if (reads <= 0)
 		return reads < 0 ? (int)reads : -ETIME;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What bench_device does to a block device: passes of 2 MiB requests, from one
- * end to the other, by as many threads as wanted, each on a CPU and a part of
+ * end to the other, by as many processes as wanted, each on a CPU and a part of
  * the device of its own; and single 4 KiB reads. All of it past the page cache.
  *
  * Folio f of version v holds pool folio f + v: what is written straight out of

@@ -150,7 +150,12 @@ def title(result):
             f"{result['kernel']}; folioswap {result['versions']['folioswap']}, lz4 {result['versions']['lz4']}, zstd "
             f"{result['versions']['zstd']}, zram with the kernel's\n"
             f"{result['rounds']} rounds of {result['size_bytes'] >> 20} MiB, direct requests of 2 MiB; "
-            f"{result['pool_bytes'] >> 20} MiB of {contents_text(result)}")
+            f"{result['pool_bytes'] >> 20} MiB of {contents_text(result)}{settings_text(result)}")
+
+
+def settings_text(result):
+    cpus = f"; daemons on CPU {result['cpus']} alone" if result["cpus"] else ""
+    return f"{cpus}; with {result['add']}" if result["add"] else cpus
 
 
 def contents_text(result):

@@ -105,10 +105,12 @@ class Table(unittest.TestCase):
         result = {"machine": {"cpu": "Some CPU", "cpus": 2, "memory_bytes": 3 * GIB}, "kernel": "7.3.4", "rounds": 3,
                   "versions": {"folioswap": "0.1.0", "lz4": "1.9.4", "zstd": "1.5.4"}, "size_bytes": 256 * MIB,
                   "pool_bytes": 128 * MIB, "content": "heap", "sources": "python3 perl cc1", "streams": 2,
+                  "cpus": "1", "add": "--slots 8",
                   "groups": [GROUP, GROUP | {"codec": "zstd:1"}]}
         text = report.report(result)
         for part in ("Some CPU, 2 CPUs, 3.0 GiB, Linux 7.3.4", "3 rounds of 256 MiB",
-                     "3 kinds of heaps: python3, perl, cc1", "lz4: median", "zstd:1: median"):
+                     "3 kinds of heaps: python3, perl, cc1; daemons on CPU 1 alone; with --slots 8",
+                     "lz4: median", "zstd:1: median"):
             self.assertIn(part, text)
 
 
