@@ -269,10 +269,13 @@ static long read_granules(const struct bench_target *target, double seconds, dou
 	uint32_t granules = (uint32_t)(target->folios / 2 * (BENCH_FOLIO_BYTES / GRANULE_BYTES));
 	struct load_rng rng = load_rng_seeded(1, end_ns);
 	uint8_t *buffer = buffer_map();
+	cpu_set_t before; /* the writer beside it is on the first */
 	long reads = 0;
 
 	if (!buffer)
 		return -ENOMEM;
+	sched_getaffinity(0, sizeof(before), &before);
+	pin(1);
 	while (reads < READS_MAX && (begin_ns = clock_ns()) < end_ns) {
 		off_t offset = (off_t)(load_rng_below(&rng, granules) * GRANULE_BYTES);
 		ssize_t done = pread(target->fd, buffer, GRANULE_BYTES, offset);
@@ -284,6 +287,7 @@ static long read_granules(const struct bench_target *target, double seconds, dou
 		microseconds[reads++] = (double)(clock_ns() - begin_ns) / 1000;
 		usleep(READ_PAUSE_US);
 	}
+	sched_setaffinity(0, sizeof(before), &before);
 	munmap(buffer, BENCH_FOLIO_BYTES);
 	return reads;
 }
