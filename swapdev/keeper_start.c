@@ -220,6 +220,7 @@ static _Noreturn void run_child(struct keeper *keeper, int link_fd, int binary_f
 		.state_fd = keeper->state_fd,
 		.transport_fd = keeper->options->transport->server_fd(keeper->transport),
 		.keeper_pid = keeper_pid,
+		.log_has_prefix = log_has_prefix(),
 		.started_s = keeper->started_s,
 		.options = *keeper->options,
 	};

@@ -538,6 +538,7 @@ static int read_start(struct server *server, int start_fd, struct server_start *
 		return -EPROTO;
 	}
 	close_on_exec(start);
+	log_set_prefix(start->log_has_prefix);
 	server->start = start;
 	server->ops = transport_find(start->transport);
 	if (!server->ops)

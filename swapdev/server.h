@@ -19,7 +19,7 @@
 
 /* The keeper's and the server's binary may differ: one that does not know the block's layout refuses it. */
 #define SERVER_START_MAGIC 0x73666f6cU
-#define SERVER_START_VERSION 2
+#define SERVER_START_VERSION 3
 
 struct server_start {
 	uint32_t magic;
@@ -33,6 +33,7 @@ struct server_start {
 	int32_t transport_fd; /* what the transport needs, or -1 */
 	int32_t keeper_pid;
 	int64_t started_s; /* CLOCK_REALTIME of the device's start */
+	uint32_t log_has_prefix; /* its standard error is a pipe; this is what the log behind it wants */
 	char transport[16];
 	char node[64]; /* "" until the keeper has attached */
 	struct daemon_options options; /* pointers in it mean nothing */

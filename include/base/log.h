@@ -8,6 +8,8 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
+
 enum log_priority {
 	LOG_PRIORITY_ERROR = 3,
 	LOG_PRIORITY_WARNING = 4,
@@ -16,6 +18,10 @@ enum log_priority {
 
 /* name: program name in front of each line, kept by pointer. Call once, before threads. */
 void log_init(const char *name);
+
+/* A program that logs through another one's pipe to a terminal is told. Before threads. */
+bool log_has_prefix(void);
+void log_set_prefix(bool prefix);
 
 void log_line(enum log_priority priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -26,6 +26,16 @@ void log_init(const char *name)
 	}
 }
 
+bool log_has_prefix(void)
+{
+	return with_prefix;
+}
+
+void log_set_prefix(bool prefix)
+{
+	with_prefix = prefix;
+}
+
 void log_line(enum log_priority priority, const char *format, ...)
 {
 	char line[512];
