@@ -2,12 +2,16 @@
 /* Compression threads: close what is due, then be the janitor, then sleep. */
 #include "store_internal.h"
 
+#include <errno.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #define STACK_BYTES (128 * 1024)
 /* How soon to look again for work that was left for a quieter moment, or that found no room. */
 #define LATER_NS (100 * UINT64_C(1000000))
 #define STARVED_NS (5 * UINT64_C(1000000))
+/* How much nicer than I/O threads: reads come first. Beside full-rate writes on one CPU their p99 was 25 to 40 ms without. */
+#define NICER 5
 
 int thread_create(pthread_t *ret, void *(*main)(void *), void *argument, const char *name)
 {
@@ -66,11 +70,23 @@ static void worker_sleep(struct worker *worker)
 	pthread_mutex_unlock(&staging->lock);
 }
 
+/* Of the calling thread alone, as Linux has it. */
+static void be_nicer(void)
+{
+	int now;
+
+	errno = 0;
+	now = getpriority(PRIO_PROCESS, 0);
+	if (errno == 0)
+		setpriority(PRIO_PROCESS, 0, now + NICER);
+}
+
 static void *worker_main(void *argument)
 {
 	struct worker *worker = argument;
 	struct store *store = worker->store;
 
+	be_nicer();
 	if (!store_await_turn(store))
 		return NULL;
 	worker->cpu_base_ns = stats_load(&worker->stats->cpu_ns);
