@@ -11,12 +11,15 @@ function(folioswap_rig_label variable rig)
   endif()
 endfunction()
 
-#   folioswap_rig(RIG): its kernel, and the trial of the rig itself
+#   folioswap_rig(RIG): its kernel, and the trial of the rig itself; another kernel for the same rig needs no trial
 function(folioswap_rig rig)
   folioswap_rig_label(label ${rig})
   add_test(NAME rig_${rig}_kernel COMMAND ${RIGS_DIR}/kernel ${rig})
   set_tests_properties(rig_${rig}_kernel PROPERTIES LABELS ${label} TIMEOUT 3600
     RESOURCE_LOCK rig FIXTURES_SETUP rig_${rig})
+  if(rig STREQUAL uml-6.1)
+    return()
+  endif()
   add_test(NAME rig_${rig}_selftest COMMAND ${RIGS_DIR}/selftest.sh ${rig})
   set_tests_properties(rig_${rig}_selftest PROPERTIES LABELS ${label} TIMEOUT 1800
     RESOURCE_LOCK rig FIXTURES_REQUIRED rig_${rig})
@@ -24,7 +27,7 @@ endfunction()
 
 #   folioswap_rig_test(NAME [SCRIPT name] [RIG rig] [TIMEOUT seconds] [LONG_TIMEOUT seconds] [OPTIONS option ...]
 #     [ARGUMENTS word ...]): tests/rigs/SCRIPT.sh, or NAME.sh, as root in a guest of the rig (uml, the default;
-#     uml+debug, x86, x86+debug) that is killed after TIMEOUT (300), or LONG_TIMEOUT (3600) with FOLIOSWAP_LONG.
+#     uml+debug, x86, x86+debug, uml-6.1) that is killed after TIMEOUT (300), or LONG_TIMEOUT (3600) with FOLIOSWAP_LONG.
 #     Exit status 77 is a skip. Its results and the kernel's console stay in rigs/NAME of the build folder.
 function(folioswap_rig_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SCRIPT;RIG;TIMEOUT;LONG_TIMEOUT" "OPTIONS;ARGUMENTS")
@@ -38,6 +41,8 @@ function(folioswap_rig_test name)
   set(program ${arg_RIG})
   if(program MATCHES "^(.*)[+]debug$")
     set(program ${CMAKE_MATCH_1} --debug)
+  elseif(program STREQUAL uml-6.1)
+    set(program uml --old)
   endif()
   folioswap_rig_label(label ${arg_RIG})
   math(EXPR test_timeout "${arg_LONG_TIMEOUT} + 60")
@@ -50,6 +55,7 @@ endfunction()
 folioswap_rig(uml)
 folioswap_rig(uml+debug)
 folioswap_rig(x86)
+folioswap_rig(uml-6.1)
 
 folioswap_rig_test(ublk_io OPTIONS --mem 2G)
 folioswap_rig_test(ublk_swap)
@@ -61,6 +67,10 @@ folioswap_rig_test(ublk_grow TIMEOUT 400 OPTIONS --mem 2G)
 folioswap_rig_test(ublk_storm SCRIPT storm ARGUMENTS ublk LONG_TIMEOUT 1200 OPTIONS --mem 192M)
 folioswap_rig_test(ublk_storm_kill SCRIPT storm ARGUMENTS ublk kill LONG_TIMEOUT 1200 OPTIONS --mem 192M)
 folioswap_rig_test(fuse_storm SCRIPT storm ARGUMENTS fuse LONG_TIMEOUT 1200 OPTIONS --mem 192M --sysctl vm.min_free_kbytes=16384)
+# The oldest kernel that must work.
+foreach(script swap dead churn takeover)
+  folioswap_rig_test(ublk_${script}_6.1 SCRIPT ublk_${script} RIG uml-6.1 TIMEOUT 900 OPTIONS --mem 2G)
+endforeach()
 # The kernel's own tests of the driver, with folioswap as its server; and storms that must not pass.
 folioswap_rig_test(ublk_selftests TIMEOUT 1800 OPTIONS --mem 2G --env FOLIOSWAP_RIG_CACHE --env FOLIOSWAP_KERNEL_TREE)
 foreach(variant unlocked no-reserve fuse)

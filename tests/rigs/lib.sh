@@ -52,6 +52,7 @@ parse_options()
 			shift 2
 			;;
 		--debug) flavour=+debug; shift ;;
+		--old) flavour=-6.1; shift ;;
 		--help) usage; exit 0 ;;
 		--) shift; break ;;
 		-*) die "unknown option $1; see $0 --help" ;;
