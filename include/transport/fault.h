@@ -28,7 +28,8 @@
  *                recover, recovered, hello, resend (FUSE; of a take-over), start-recovery,
  *                end-recovery (ublk), the store's publication steps (slot-header,
  *                slot-copy, slot-words, payload, record, close-word, close-words,
- *                direct-words, discard, move-copy, move-place), those of growing (grow-map,
+ *                direct-words, discard, move-copy, move-place), populate
+ *                (before arena is made ready), those of growing (grow-map,
  *                grow-size, grow-asked, grow-done), or any
  *
  * Without at, every and chance a fault hits every request it counts. Each fault counts

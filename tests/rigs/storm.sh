@@ -6,9 +6,9 @@
 # storm_must_fail.sh.
 # FOLIOSWAP_STORM_SECONDS: how long (120; 600 with FOLIOSWAP_LONG).
 #
-# Of 192 MiB the kernel leaves 171, the daemon with its standby 145; the load has 120 and half of it in the image, and
-# what it freed but the kernel has not discarded. 3 x 44 MiB passes as well; 3 x 60 is more than fits: writes are refused
-# and accesses take half a minute.
+# Of 192 MiB 164 are free at first, and about 120 beside the daemon, its standby and an empty image; the image then takes
+# what is swapped out, and what was freed but not discarded. 3 x 44 MiB passes as well; 3 x 60 is more than fits: writes
+# are refused and accesses take half a minute.
 . "$(dirname "$0")/../e2e/lib.sh"
 . "$(dirname "$0")/../e2e/takeover_lib.sh"
 

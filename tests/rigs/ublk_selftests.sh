@@ -19,8 +19,7 @@ why_not() {
 	generic_10) echo "makes a device smaller" ;;
 	generic_13) echo "asks kublk for its list of features" ;;
 	generic_17) echo "lets kublk die between two fetches of a recovery; our steps are in ublk_takeover" ;;
-	recover_02) echo "zero copy" ;;
-	stress_03 | stress_04) echo "zero copy" ;;
+	recover_02 | stress_03 | stress_04) echo "zero copy" ;;
 	stress_08 | stress_09) echo "batches and zero copy" ;;
 	esac
 }
