@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define STATS_MAGIC UINT64_C(0x7461747370776f66) /* "fowpstat" */
-#define STATS_VERSION 3
+#define STATS_VERSION 4
 #define STATS_THREADS_MAX 64
 
 enum stats_kind {
@@ -71,7 +71,7 @@ struct stats_worker {
 	uint64_t closed_objects[ORDER_COUNT]; /* by order of the run that became one object */
 	uint64_t closed_bytes[ORDER_COUNT];
 	uint64_t closed_stored_bytes[ORDER_COUNT];
-	uint64_t closed_dropped; /* the slot changed while it was being compressed */
+	uint64_t closed_dropped_bytes; /* compressed, and changed or gone meanwhile */
 	uint64_t rewritten_objects;
 	uint64_t rewritten_bytes;
 	uint64_t moved_objects;

@@ -127,7 +127,7 @@ static void add_worker(struct stats_worker *into, const struct stats_worker *fro
 	add_counters(into->closed_objects, from->closed_objects, ORDER_COUNT);
 	add_counters(into->closed_bytes, from->closed_bytes, ORDER_COUNT);
 	add_counters(into->closed_stored_bytes, from->closed_stored_bytes, ORDER_COUNT);
-	add_counter(&into->closed_dropped, &from->closed_dropped);
+	add_counter(&into->closed_dropped_bytes, &from->closed_dropped_bytes);
 	add_counter(&into->rewritten_objects, &from->rewritten_objects);
 	add_counter(&into->rewritten_bytes, &from->rewritten_bytes);
 	add_counter(&into->moved_objects, &from->moved_objects);

@@ -3,11 +3,17 @@
  * Closing: a slot's runs become objects.
  *
  *   pick (staging.lock) -> OPEN to CLOSING
- *   shared unit lock:      note the generation, compress every run
- *   exclusive unit lock:   same generation -> words to ids, slot header free
- *                          changed         -> drop the objects, slot OPEN again
+ *   shared unit lock:      forget what changed, compress every run
+ *   exclusive unit lock:   words of granules that have not changed since -> ids
+ *                          none left in the slot -> slot header free, slot FREE
+ *                          others                -> slot OPEN again
+ *
+ * A folio that is still being written when its slot is wanted is closed in parts, and none is compressed in vain.
  */
+#include "bits.h"
 #include "store_internal.h"
+
+#include <string.h>
 
 static bool slot_is_due(const struct store *store, const struct slot *slot, uint64_t now_ns)
 {
@@ -127,23 +133,47 @@ static int compress_runs(struct store *store, struct worker *worker, unsigned sl
 	return result < 0 ? result : runs;
 }
 
-static void publish_runs(struct store *store, struct worker *worker, int runs)
+/* Does the granule still have the bytes that were compressed? Unit lock, exclusive. */
+static bool granule_is_as_was(const struct store *store, unsigned index, uint64_t granule)
+{
+	uint32_t within = (uint32_t)granule & (store->unit_granules - 1);
+
+	return map_load(store, granule) == map_word_slot(index) &&
+	       !bits_any(store->staging.slot[index].changed, within, within + 1);
+}
+
+/* Returns the number of granules whose words now name the object. */
+static uint32_t publish_run(struct store *store, unsigned index, const struct closed_run *run)
+{
+	uint64_t at = run->first, end = at + run->count;
+	uint32_t published = 0;
+
+	while (at < end) {
+		bool as_was = granule_is_as_was(store, index, at);
+		uint32_t count = 1;
+
+		while (at + count < end && granule_is_as_was(store, index, at + count) == as_was)
+			count++;
+		if (as_was) {
+			map_replace(store, at, count, run->id);
+			hook(HOOK_CLOSE_WORD);
+			published += count;
+		}
+		at += count;
+	}
+	return published;
+}
+
+static void publish_runs(struct store *store, struct worker *worker, unsigned index, int runs)
 {
 	for (int i = 0; i < runs; i++) {
 		const struct closed_run *run = &worker->run[i];
+		uint32_t published = publish_run(store, index, run);
 
-		map_replace(store, run->first, run->count, run->id);
-		hook(HOOK_CLOSE_WORD);
+		stats_count(&worker->stats->closed_dropped_bytes, (run->count - published) * GRANULE_BYTES);
+		if (run->id != MAP_HOLE && published < run->count)
+			object_published(store, run->id, published);
 	}
-}
-
-static void drop_runs(struct store *store, struct worker *worker, int runs)
-{
-	for (int i = 0; i < runs; i++) {
-		if (worker->run[i].id != MAP_HOLE)
-			object_free(store, worker->run[i].id);
-	}
-	stats_count(&worker->stats->closed_dropped, 1);
 }
 
 static void slot_done(struct store *store, unsigned index, bool empty)
@@ -168,22 +198,18 @@ static int close_slot(struct store *store, struct worker *worker, unsigned index
 	struct slot *slot = &store->staging.slot[index];
 	uint64_t unit = atomic_load_explicit(&store->image.slots[index].unit, memory_order_relaxed);
 	uint64_t begin_ns = worker->slice_ns = clock_ns();
-	uint32_t generation;
 	bool empty;
 	int runs;
 
 	unit_lock_shared(store, unit);
 	stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
-	generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
+	memset(slot->changed, 0, sizeof(slot->changed));
 	runs = compress_runs(store, worker, index, unit);
 	unit_unlock(store, unit);
 
 	unit_lock_exclusive(store, unit);
 	stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
-	if (runs >= 0 && generation == atomic_load_explicit(&slot->generation, memory_order_relaxed))
-		publish_runs(store, worker, runs);
-	else if (runs > 0)
-		drop_runs(store, worker, runs);
+	publish_runs(store, worker, index, runs);
 	hook(HOOK_CLOSE_WORDS);
 	empty = atomic_load_explicit(&slot->granules, memory_order_relaxed) == 0;
 	if (empty)

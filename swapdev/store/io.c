@@ -7,6 +7,7 @@
  *   read    shared:    holes, slots, frames
  *   discard exclusive: store words
  */
+#include "bits.h"
 #include "store_internal.h"
 
 #include <errno.h>
@@ -46,12 +47,12 @@ static void copy_into_slot(struct store_io *io, unsigned index, uint64_t granule
 {
 	struct store *store = io->store;
 	struct slot *slot = &store->staging.slot[index];
-	uint64_t within = granule & (store->unit_granules - 1);
+	uint32_t within = (uint32_t)granule & (store->unit_granules - 1);
 
-	memcpy(slot_data(store, index) + (within << GRANULE_SHIFT), data, count * GRANULE_BYTES);
+	bits_set(slot->changed, within, within + count, true);
+	memcpy(slot_data(store, index) + ((uint64_t)within << GRANULE_SHIFT), data, count * GRANULE_BYTES);
 	hook(HOOK_SLOT_COPY);
 	stage(io, STATS_COPY);
-	atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);
 	map_replace(store, granule, count, map_word_slot(index));
 	atomic_store_explicit(&slot->last_write_ns, io->slice_ns, memory_order_relaxed);
 	hook(HOOK_SLOT_WORDS);

@@ -219,6 +219,18 @@ static void forget_object(struct store *store, uint32_t id, uint32_t count)
 	stall_end(&store->room_stall); /* the janitor has something to win again */
 }
 
+void object_published(struct store *store, uint32_t id, uint32_t live)
+{
+	struct object object;
+
+	if (live == 0) {
+		object_free(store, id);
+		return;
+	}
+	record_read(&store->image.records[id], &object);
+	gauge_add(&store->dead_bytes, object_dead_bytes(&object, live));
+}
+
 static void forget_words(struct store *store, map_word word, uint32_t count)
 {
 	if (word == MAP_HOLE)
@@ -233,7 +245,6 @@ static void forget_words(struct store *store, map_word word, uint32_t count)
 
 		gauge_sub(&store->gauges->slot_bytes, count * GRANULE_BYTES);
 		atomic_fetch_sub_explicit(&slot->granules, count, memory_order_relaxed);
-		atomic_fetch_add_explicit(&slot->generation, 1, memory_order_relaxed);
 	} else {
 		forget_object(store, word, count);
 	}

@@ -85,7 +85,7 @@ struct unit_lock {
  *
  *   FREE --(write takes it)--> OPEN --(worker)--> CLOSING --(published)--> FREE
  *                                ^                   |
- *                                +--(it changed)-----+
+ *                                +--(some changed)---+
  */
 enum slot_state {
 	SLOT_FREE,
@@ -96,8 +96,9 @@ enum slot_state {
 struct slot {
 	enum slot_state state;	       /* staging.lock */
 	_Atomic uint32_t granules;     /* words that name it; changed under the unit lock, exclusive */
-	_Atomic uint32_t generation;   /* likewise: every change of bytes or words */
 	_Atomic uint64_t last_write_ns; /* likewise */
+	/* Granules written since closing began: set under the unit lock, exclusive; cleared by the closer under the shared. */
+	uint64_t changed[UNIT_MAX_BYTES / GRANULE_BYTES / 64];
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
 struct staging {
@@ -362,6 +363,10 @@ int object_create(const struct object_writer *writer, uint64_t first, uint32_t c
 /* The same where fill makes the plain bytes, and only `filled` of the granules are live. Returns 0, -ENOSPC or -EIO. */
 int object_create_from(const struct object_writer *writer, uint64_t first, uint32_t count, uint32_t filled,
 	frame_fill *fill, void *arg, uint32_t *ret_id);
+
+/* Words of `live` granules, fewer than it has, name the new object: counts the others as dead, or frees it. Unit lock,
+ * exclusive, since before the words were stored. */
+void object_published(struct store *store, uint32_t id, uint32_t live);
 
 /* Frees an object that no word names: extent, id, gauges. */
 void object_free(struct store *store, uint32_t id);

@@ -281,10 +281,10 @@ static void check_sums(struct run *run)
 	stats_sum(store_stats(run->store), sum);
 	assert_int_equal(sum->io.bad_frames, 0);
 	assert_true(sum->io.frame_hits > 0);
-	print_message("%llu operations, %llu direct, %llu dropped, %llu rewritten, %llu moved, %llu slot waits, %llu "
+	print_message("%llu operations, %llu direct, %llu bytes dropped, %llu rewritten, %llu moved, %llu slot waits, %llu "
 		      "refused\n",
 		(unsigned long long)run->operations, (unsigned long long)sum->io.direct_objects,
-		(unsigned long long)sum->worker.closed_dropped, (unsigned long long)sum->worker.rewritten_objects,
+		(unsigned long long)sum->worker.closed_dropped_bytes, (unsigned long long)sum->worker.rewritten_objects,
 		(unsigned long long)sum->worker.moved_objects, (unsigned long long)sum->io.slot_waits,
 		(unsigned long long)sum->io.refused);
 	free(sum);
