@@ -206,6 +206,7 @@ static int close_slot(struct store *store, struct worker *worker, unsigned index
 	memset(slot->changed, 0, sizeof(slot->changed));
 	runs = compress_runs(store, worker, index, unit);
 	unit_unlock(store, unit);
+	hook(HOOK_CLOSE_MADE);
 
 	unit_lock_exclusive(store, unit);
 	stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);

@@ -14,6 +14,7 @@ static void report_step(enum store_hook hook)
 		[HOOK_SLOT_WORDS] = "slot-words",
 		[HOOK_PAYLOAD] = "payload",
 		[HOOK_RECORD] = "record",
+		[HOOK_CLOSE_MADE] = "close-made",
 		[HOOK_CLOSE_WORD] = "close-word",
 		[HOOK_CLOSE_WORDS] = "close-words",
 		[HOOK_DIRECT_WORDS] = "direct-words",

@@ -493,6 +493,7 @@ enum store_hook {
 	HOOK_SLOT_WORDS,   /* words stored, not acknowledged */
 	HOOK_PAYLOAD,	   /* payload in its extent, no record */
 	HOOK_RECORD,	   /* record written, no word */
+	HOOK_CLOSE_MADE,   /* objects of a slot made, no lock held, no word yet */
 	HOOK_CLOSE_WORD,   /* between the words of a closed slot */
 	HOOK_CLOSE_WORDS,  /* all words of a closed slot stored, slot not freed */
 	HOOK_DIRECT_WORDS, /* words of a direct object stored */
