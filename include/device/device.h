@@ -31,6 +31,11 @@ struct request {
 	uint64_t offset_bytes;
 	uint64_t length_bytes; /* 0 for flush only */
 	void *data;	       /* length_bytes; NULL for discard, write-zeroes, flush */
+	/*
+	 * Writes whose bytes are still the transport's: brings all of them to `to`, data or where they are to stay. On
+	 * the submitting thread, before complete. Returns 0 or -errno. NULL: they are in data.
+	 */
+	int (*fetch)(const struct request *request, void *to);
 	uint64_t received_ns;  /* clock_ns() when the transport got it */
 	/* Called once, on the submitting thread. error: 0 or negative errno. */
 	void (*complete)(struct request *request, int error);

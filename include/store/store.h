@@ -11,7 +11,7 @@
  * Errors of the I/O calls:
  *   -EINVAL  the range is empty, leaves the device or crosses a unit
  *   -ENOSPC  the write would exceed the memory limit; nothing of it was stored
- *   -EIO     a frame or record of the range is damaged; other ranges stay readable
+ *   -EIO     a frame or record of the range is damaged; other ranges stay readable. Or a write's bytes did not come
  */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
@@ -104,6 +104,14 @@ uint64_t store_progress(struct store *store);
  * for a free slot, or for ready room.
  */
 int store_write(struct store_io *io, uint64_t granule, uint32_t count, const void *data);
+
+/*
+ * The same for a whole unit whose bytes are not here yet: fetch brings them to `to`, a slot that nobody else sees until
+ * they are complete, so that they are copied once. It is called with no lock held, again if the write had to wait for
+ * room; a negative answer makes the write's -EIO.
+ */
+typedef int store_fetch(void *arg, void *to);
+int store_write_unit(struct store_io *io, uint64_t granule, store_fetch *fetch, void *fetch_arg);
 
 /* Holes read as zeros. On -EIO the good granules are in data, damaged ones are zero. */
 int store_read(struct store_io *io, uint64_t granule, uint32_t count, void *data);

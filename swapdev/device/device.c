@@ -95,6 +95,18 @@ static bool range_is_valid(const struct device *device, uint64_t offset_bytes, u
 	       length_bytes <= size_bytes - offset_bytes;
 }
 
+static int fetch_unit(void *request, void *to)
+{
+	return ((const struct request *)request)->fetch(request, to);
+}
+
+/* Small units may have to become objects at once, out of memory of our own. */
+static bool goes_straight_into_slot(const struct device *device, const struct request *request)
+{
+	return request->op == REQUEST_WRITE && request->fetch && device->unit_bytes >= 2 * MIB &&
+	       request->length_bytes == device->unit_bytes && request->offset_bytes % device->unit_bytes == 0;
+}
+
 static int run_piece(struct store_io *io, const struct request *request, const struct split_piece *piece)
 {
 	switch (request->op) {
@@ -125,6 +137,12 @@ static int run_pieces(const struct device *device, struct store_io *io, const st
 	if (!range_is_valid(device, request->offset_bytes, request->length_bytes) ||
 		(op_has_data(request->op) && !request->data))
 		return -EINVAL;
+	if (goes_straight_into_slot(device, request))
+		return store_write_unit(io, request->offset_bytes >> GRANULE_SHIFT, fetch_unit, (void *)(uintptr_t)request);
+	if (request->op == REQUEST_WRITE && request->fetch)
+		error = request->fetch(request, request->data);
+	if (error < 0)
+		return error;
 	split_init(&split, request->offset_bytes, request->length_bytes, device->unit_bytes);
 	while (split_next(&split, &piece)) {
 		int piece_error = run_piece(io, request, &piece);

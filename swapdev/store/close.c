@@ -176,20 +176,11 @@ static void publish_runs(struct store *store, struct worker *worker, unsigned in
 	}
 }
 
-static void slot_done(struct store *store, unsigned index, bool empty)
+static void slot_reopen(struct store *store, unsigned index)
 {
-	struct staging *staging = &store->staging;
-
-	pthread_mutex_lock(&staging->lock);
-	staging->slot[index].state = empty ? SLOT_FREE : SLOT_OPEN;
-	if (empty) {
-		staging->free++;
-		atomic_fetch_add_explicit(&staging->freed, 1, memory_order_relaxed);
-		stall_end(&staging->stall);
-		atomic_store_explicit(&staging->wanted, 0, memory_order_relaxed);
-		pthread_cond_broadcast(&staging->slot_free);
-	}
-	pthread_mutex_unlock(&staging->lock);
+	pthread_mutex_lock(&store->staging.lock);
+	store->staging.slot[index].state = SLOT_OPEN;
+	pthread_mutex_unlock(&store->staging.lock);
 }
 
 /* Returns 0, or -ENOSPC when there was no room for the objects. */
@@ -217,7 +208,10 @@ static int close_slot(struct store *store, struct worker *worker, unsigned index
 		atomic_store_explicit(&store->image.slots[index].unit, SLOT_UNIT_NONE, memory_order_release);
 	unit_unlock(store, unit);
 
-	slot_done(store, index, empty);
+	if (empty)
+		staging_free(store, index);
+	else
+		slot_reopen(store, index);
 	stage_end(&worker->stats->stage_ns[STATS_POOL], &worker->slice_ns);
 	hist_record(&worker->stats->close_ns, worker->slice_ns - begin_ns);
 	return runs < 0 ? runs : 0;

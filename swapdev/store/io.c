@@ -4,6 +4,7 @@
  *
  *   write   exclusive: copy into the unit's slot, store words, acknowledged
  *           no slot free: small ones become an object at once, others wait
+ *   unit    no lock: its bytes are fetched into a slot of their own; exclusive: header, words
  *   read    shared:    holes, slots, frames
  *   discard exclusive: store words
  */
@@ -43,19 +44,34 @@ static bool range_has_hole(const struct store *store, uint64_t granule, uint32_t
 	return false;
 }
 
+struct write {
+	uint64_t granule;
+	uint32_t count;
+	const void *data;
+	store_fetch *fetch; /* of a whole unit, instead of data */
+	void *fetch_arg;
+};
+
+/* Words of granules whose bytes are in the slot. Unit lock, exclusive. */
+static void point_to_slot(struct store_io *io, unsigned index, uint64_t granule, uint32_t count)
+{
+	struct slot *slot = &io->store->staging.slot[index];
+
+	hook(HOOK_SLOT_COPY);
+	stage(io, STATS_COPY);
+	map_replace(io->store, granule, count, map_word_slot(index));
+	atomic_store_explicit(&slot->last_write_ns, io->slice_ns, memory_order_relaxed);
+	hook(HOOK_SLOT_WORDS);
+}
+
 static void copy_into_slot(struct store_io *io, unsigned index, uint64_t granule, uint32_t count, const void *data)
 {
 	struct store *store = io->store;
-	struct slot *slot = &store->staging.slot[index];
 	uint32_t within = (uint32_t)granule & (store->unit_granules - 1);
 
-	bits_set(slot->changed, within, within + count, true);
+	bits_set(store->staging.slot[index].changed, within, within + count, true);
 	memcpy(slot_data(store, index) + ((uint64_t)within << GRANULE_SHIFT), data, count * GRANULE_BYTES);
-	hook(HOOK_SLOT_COPY);
-	stage(io, STATS_COPY);
-	map_replace(store, granule, count, map_word_slot(index));
-	atomic_store_explicit(&slot->last_write_ns, io->slice_ns, memory_order_relaxed);
-	hook(HOOK_SLOT_WORDS);
+	point_to_slot(io, index, granule, count);
 }
 
 /* The write's slot, found or taken, or -1. Unit lock, exclusive. */
@@ -63,21 +79,40 @@ static int find_or_take_slot(struct store *store, uint64_t unit)
 {
 	int slot = staging_find(store, unit);
 
-	return slot >= 0 ? slot : staging_take(store, unit);
+	if (slot >= 0)
+		return slot;
+	slot = staging_reserve(store);
+	if (slot >= 0)
+		staging_open(store, (unsigned)slot, unit);
+	return slot;
+}
+
+static bool write_is_admitted(struct store *store, uint64_t granule, uint32_t count)
+{
+	return room_admits(store, count * GRANULE_BYTES) ||
+	       (!range_has_hole(store, granule, count) && room_admits(store, 0));
+}
+
+/* After a write into a slot, no lock held. */
+static void staged(struct store_io *io, bool complete)
+{
+	atomic_store_explicit(&io->store->last_write_ns, io->slice_ns, memory_order_relaxed);
+	if (complete)
+		staging_wake(io->store);
+	stage(io, STATS_POOL);
 }
 
 /* Returns 0, -EAGAIN (no slot), -ENOSPC. */
-static int write_staged(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+static int write_staged(struct store_io *io, const struct write *write)
 {
 	struct store *store = io->store;
-	uint64_t unit = unit_of(store, granule);
+	uint64_t unit = unit_of(store, write->granule);
 	bool complete;
 	int slot;
 
 	unit_lock_exclusive(store, unit);
 	stage(io, STATS_WAIT);
-	if (!room_admits(store, count * GRANULE_BYTES) &&
-		(range_has_hole(store, granule, count) || !room_admits(store, 0))) {
+	if (!write_is_admitted(store, write->granule, write->count)) {
 		unit_unlock(store, unit);
 		return -ENOSPC;
 	}
@@ -86,20 +121,63 @@ static int write_staged(struct store_io *io, uint64_t granule, uint32_t count, c
 		unit_unlock(store, unit);
 		return -EAGAIN;
 	}
-	copy_into_slot(io, (unsigned)slot, granule, count, data);
+	copy_into_slot(io, (unsigned)slot, write->granule, write->count, write->data);
 	complete = atomic_load_explicit(&store->staging.slot[slot].granules, memory_order_relaxed) ==
 		   store->unit_granules;
 	unit_unlock(store, unit);
-	atomic_store_explicit(&store->last_write_ns, io->slice_ns, memory_order_relaxed);
-	if (complete)
-		staging_wake(store);
-	stage(io, STATS_POOL);
+	staged(io, complete);
 	return 0;
 }
 
-static int write_direct(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+/* The unit's bytes are in the taken slot. If it has one already, they are copied there. Returns 0 or -ENOSPC. */
+static int publish_unit(struct store_io *io, const struct write *write, unsigned taken)
 {
 	struct store *store = io->store;
+	uint64_t unit = unit_of(store, write->granule);
+	int slot;
+
+	unit_lock_exclusive(store, unit);
+	stage(io, STATS_WAIT);
+	if (!write_is_admitted(store, write->granule, write->count)) {
+		unit_unlock(store, unit);
+		staging_free(store, taken);
+		return -ENOSPC;
+	}
+	slot = staging_find(store, unit);
+	if (slot < 0) {
+		staging_open(store, taken, unit);
+		point_to_slot(io, taken, write->granule, write->count);
+	} else {
+		copy_into_slot(io, (unsigned)slot, write->granule, write->count, slot_data(store, taken));
+	}
+	unit_unlock(store, unit);
+	if (slot >= 0)
+		staging_free(store, taken);
+	staged(io, true);
+	return 0;
+}
+
+/* Returns 0, -EAGAIN (no slot), -ENOSPC, -EIO (not fetched). */
+static int write_fetched(struct store_io *io, const struct write *write)
+{
+	struct store *store = io->store;
+	int slot = staging_reserve(store);
+
+	if (slot < 0)
+		return -EAGAIN;
+	if (write->fetch(write->fetch_arg, slot_data(store, (unsigned)slot)) < 0) {
+		staging_free(store, (unsigned)slot);
+		return -EIO;
+	}
+	stage(io, STATS_COPY);
+	return publish_unit(io, write, (unsigned)slot);
+}
+
+static int write_direct(struct store_io *io, const struct write *write)
+{
+	struct store *store = io->store;
+	uint64_t granule = write->granule;
+	uint32_t count = write->count;
 	uint64_t unit = unit_of(store, granule);
 	const struct object_writer writer = {
 		.store = store,
@@ -111,7 +189,7 @@ static int write_direct(struct store_io *io, uint64_t granule, uint32_t count, c
 	};
 	struct object object;
 	uint32_t id;
-	int result = object_create(&writer, granule, count, data, &id, &object);
+	int result = object_create(&writer, granule, count, write->data, &id, &object);
 
 	encoder_release(&io->encoder);
 	if (result < 0)
@@ -164,18 +242,27 @@ static bool wait_for_slot(struct store_io *io)
 	return stall_left_ns(&store->staging.stall, most_ns) > 0;
 }
 
-static int write_until_done(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+static int write_once(struct store_io *io, const struct write *write)
+{
+	int result = write->fetch ? write_fetched(io, write) : write_staged(io, write);
+
+	if (result == -EAGAIN && write->count * GRANULE_BYTES < DIRECT_MAX_BYTES && write->data)
+		result = write_direct(io, write);
+	return result;
+}
+
+static int write_until_done(struct store_io *io, const struct write *write)
 {
 	struct store *store = io->store;
 	uint64_t begin_ns = io->slice_ns;
 	int result;
 
 	for (;;) {
-		result = write_staged(io, granule, count, data);
-		if (result == -EAGAIN && count * GRANULE_BYTES < DIRECT_MAX_BYTES)
-			result = write_direct(io, granule, count, data);
+		result = write_once(io, write);
 		if (result == 0)
 			break;
+		if (result != -ENOSPC && result != -EAGAIN)
+			return result;
 		if (result == -ENOSPC && !wait_for_room(io, begin_ns))
 			return -ENOSPC;
 		if (result == -EAGAIN && !wait_for_slot(io))
@@ -183,22 +270,38 @@ static int write_until_done(struct store_io *io, uint64_t granule, uint32_t coun
 		stage(io, STATS_WAIT);
 	}
 	/* Writing over old data is admitted longer than new data is. */
-	if (gauge_get(&store->room_stall.since_ns) && room_admits(store, count * GRANULE_BYTES))
+	if (gauge_get(&store->room_stall.since_ns) && room_admits(store, write->count * GRANULE_BYTES))
 		stall_end(&store->room_stall);
 	return 0;
 }
 
-int store_write(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+static int run_write(struct store_io *io, const struct write *write)
 {
 	int result;
 
-	if (!range_is_valid(io->store, granule, count))
+	if (!range_is_valid(io->store, write->granule, write->count))
 		return -EINVAL;
 	begin(io, STATS_WRITE);
-	result = write_until_done(io, granule, count, data);
-	if (result < 0)
+	result = write_until_done(io, write);
+	if (result == -ENOSPC)
 		stats_count(&io->stats->refused, 1);
 	return result;
+}
+
+int store_write(struct store_io *io, uint64_t granule, uint32_t count, const void *data)
+{
+	return run_write(io, &(struct write){.granule = granule, .count = count, .data = data});
+}
+
+int store_write_unit(struct store_io *io, uint64_t granule, store_fetch *fetch, void *fetch_arg)
+{
+	return run_write(io,
+		&(struct write){
+			.granule = granule,
+			.count = io->store->unit_granules,
+			.fetch = fetch,
+			.fetch_arg = fetch_arg,
+		});
 }
 
 static int read_object(struct store_io *io, uint64_t granule, uint32_t count, uint32_t id, uint8_t *plain)

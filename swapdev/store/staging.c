@@ -26,7 +26,7 @@ int staging_find(const struct store *store, uint64_t unit)
 	return -1;
 }
 
-int staging_take(struct store *store, uint64_t unit)
+int staging_reserve(struct store *store)
 {
 	struct staging *staging = &store->staging;
 	unsigned slots = store->image.super->slots;
@@ -37,17 +37,49 @@ int staging_take(struct store *store, uint64_t unit)
 		if (staging->slot[slot].state != SLOT_FREE)
 			continue;
 		taken = (int)slot;
-		staging->slot[slot].state = SLOT_OPEN;
-		/* A worker that sleeps without a date must hear that there is now one. */
-		if (staging->free-- == slots)
-			pthread_cond_signal(&staging->work);
-		atomic_store_explicit(&staging->slot[slot].last_write_ns, clock_ns(), memory_order_relaxed);
-		atomic_store_explicit(&store->image.slots[slot].unit, unit, memory_order_release);
+		staging->slot[slot].state = SLOT_TAKEN;
+		staging->free--;
 	}
 	pthread_mutex_unlock(&staging->lock);
-	if (taken >= 0)
-		hook(HOOK_SLOT_HEADER);
 	return taken;
+}
+
+static bool any_open(const struct store *store)
+{
+	bool open = false;
+
+	for (unsigned slot = 0; slot < store->image.super->slots; slot++)
+		open |= store->staging.slot[slot].state == SLOT_OPEN;
+	return open;
+}
+
+void staging_open(struct store *store, unsigned slot, uint64_t unit)
+{
+	struct staging *staging = &store->staging;
+
+	pthread_mutex_lock(&staging->lock);
+	/* A worker that sleeps without a date must hear that there is now one. */
+	if (!any_open(store))
+		pthread_cond_signal(&staging->work);
+	staging->slot[slot].state = SLOT_OPEN;
+	atomic_store_explicit(&staging->slot[slot].last_write_ns, clock_ns(), memory_order_relaxed);
+	atomic_store_explicit(&store->image.slots[slot].unit, unit, memory_order_release);
+	pthread_mutex_unlock(&staging->lock);
+	hook(HOOK_SLOT_HEADER);
+}
+
+void staging_free(struct store *store, unsigned slot)
+{
+	struct staging *staging = &store->staging;
+
+	pthread_mutex_lock(&staging->lock);
+	staging->slot[slot].state = SLOT_FREE;
+	staging->free++;
+	atomic_fetch_add_explicit(&staging->freed, 1, memory_order_relaxed);
+	stall_end(&staging->stall);
+	atomic_store_explicit(&staging->wanted, 0, memory_order_relaxed);
+	pthread_cond_broadcast(&staging->slot_free);
+	pthread_mutex_unlock(&staging->lock);
 }
 
 void staging_wake(struct store *store)

@@ -83,12 +83,13 @@ struct unit_lock {
 /*
  * One staging slot's private side.
  *
- *   FREE --(write takes it)--> OPEN --(worker)--> CLOSING --(published)--> FREE
- *                                ^                   |
- *                                +--(some changed)---+
+ *   FREE --(write takes it)--> TAKEN --(unit named)--> OPEN --(worker)--> CLOSING --(published)--> FREE
+ *                                                      ^                   |
+ *                                                      +--(some changed)---+
  */
 enum slot_state {
 	SLOT_FREE,
+	SLOT_TAKEN, /* by one thread; its header names no unit yet */
 	SLOT_OPEN,
 	SLOT_CLOSING,
 };
@@ -417,8 +418,12 @@ uint64_t encoders_bytes(const struct store *store);
 void staging_init(struct store *store);
 /* The slot of a unit, or -1. Under the unit's lock. */
 int staging_find(const struct store *store, uint64_t unit);
-/* Takes a free slot for the unit, or -1. Under the unit's lock, exclusive. */
-int staging_take(struct store *store, uint64_t unit);
+/* Takes a free slot, whose bytes are the caller's until it names a unit or gives it back; -1: none. */
+int staging_reserve(struct store *store);
+/* The taken slot is this unit's, which has none. Under the unit's lock, exclusive. */
+void staging_open(struct store *store, unsigned slot, uint64_t unit);
+/* A slot without granules, whose header names no unit. */
+void staging_free(struct store *store, unsigned slot);
 /* Waits a little for a free slot. False: there is none yet. No lock held. */
 bool staging_wait(struct store *store);
 /* Tells the workers that a write found no slot. */

@@ -66,42 +66,51 @@ static int make_request(
 	return request->length_bytes <= plan->request_max_bytes ? 0 : -EINVAL;
 }
 
-/* Without USER_COPY the kernel has copied before we see the request, and will after we have answered. */
-static int copy(const struct ublk_thread *thread, unsigned tag, const struct request *request)
-{
-	const struct ublk_served *served = thread->served;
-	off_t offset = ublk_copy_offset(thread->index, tag);
-	size_t length = request->length_bytes;
-	ssize_t done;
+/* What belongs to a request while the device has it. */
+struct ublk_work {
+	const struct ublk_served *served;
+	off_t copy_offset;
+	int error;
+};
 
-	if (!(served->plan.features & UBLK_USER_COPY))
-		return 0;
-	if (request->op == REQUEST_WRITE)
-		done = pread(served->fd, request->data, length, offset);
-	else
-		done = pwrite(served->fd, request->data, length, offset);
-	return done == (ssize_t)length ? 0 : -EIO;
+static int whole(ssize_t done, const struct request *request)
+{
+	return done == (ssize_t)request->length_bytes ? 0 : -EIO;
+}
+
+static int fetch_data(const struct request *request, void *to)
+{
+	const struct ublk_work *work = request->transport_data;
+
+	return whole(pread(work->served->fd, to, request->length_bytes, work->copy_offset), request);
+}
+
+static int deliver_data(const struct request *request)
+{
+	const struct ublk_work *work = request->transport_data;
+
+	return whole(pwrite(work->served->fd, request->data, request->length_bytes, work->copy_offset), request);
 }
 
 static void note_answer(struct request *request, int error)
 {
-	*(int *)request->transport_data = error;
+	((struct ublk_work *)request->transport_data)->error = error;
 }
 
+/* Without USER_COPY the kernel has copied before we see the request, and will after we have answered. */
 static int submit(const struct ublk_thread *thread, unsigned tag, struct request *request)
 {
-	int error = 0;
+	struct ublk_work work = {.served = thread->served, .copy_offset = ublk_copy_offset(thread->index, tag)};
+	bool user_copy = thread->served->plan.features & UBLK_USER_COPY;
 
-	if (request->op == REQUEST_WRITE)
-		error = copy(thread, tag, request);
-	if (error < 0)
-		return error;
 	request->complete = note_answer;
-	request->transport_data = &error;
+	request->transport_data = &work;
+	if (user_copy && request->op == REQUEST_WRITE)
+		request->fetch = fetch_data;
 	device_submit(thread->served->device, thread->index, request);
-	if (error == 0 && request->op == REQUEST_READ)
-		error = copy(thread, tag, request);
-	return error;
+	if (user_copy && request->op == REQUEST_READ && work.error == 0)
+		work.error = deliver_data(request);
+	return work.error;
 }
 
 /* The kernel's memory is read once: its words are checked and used as they were then. */

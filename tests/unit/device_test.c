@@ -323,6 +323,77 @@ static void test_bad_requests_do_not_reach_the_store(void **state)
 	fixture_deinit(&fixture);
 }
 
+/* ---- bytes that are still with the transport ---- */
+
+static struct {
+	const void *to;
+	unsigned calls;
+	int error;
+} fetched;
+
+static int fetch_pattern(const struct request *request, void *to)
+{
+	fetched.to = to;
+	fetched.calls++;
+	if (fetched.error == 0)
+		memset(to, (int)(request->offset_bytes / GRANULE_BYTES % 251 + 1), request->length_bytes);
+	return fetched.error;
+}
+
+static int submit_fetched(struct device *device, uint64_t offset, uint64_t length, void *data, int fetch_error)
+{
+	struct answer answer = {0};
+	struct request request = {
+		.op = REQUEST_WRITE,
+		.offset_bytes = offset,
+		.length_bytes = length,
+		.data = data,
+		.fetch = fetch_pattern,
+		.complete = record_answer,
+		.transport_data = &answer,
+	};
+
+	fetched.to = NULL;
+	fetched.calls = 0;
+	fetched.error = fetch_error;
+	device_submit(device, 0, &request);
+	assert_int_equal(answer.calls, 1);
+	return answer.error;
+}
+
+/* Whole units go where the store wants them, all others through the request's data; once each. */
+static void test_fetched_writes(void **state)
+{
+	static const uint64_t ranges[][2] = {
+		{2 * MIB, 2 * MIB}, {0, 2 * MIB}, {4 * KIB, 4 * KIB}, {MIB, 2 * MIB}, {0, 4 * MIB}, {2 * MIB, MIB}};
+	uint8_t *buffer = calloc(1, 4 * MIB);
+	struct fixture fixture;
+
+	(void)state;
+	assert_non_null(buffer);
+	fixture_init(&fixture, 6 * MIB, 2 * MIB, 1, true);
+	for (unsigned i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		uint64_t offset = ranges[i][0], length = ranges[i][1];
+		const uint8_t *memory = fake_store_memory(fixture.store) + offset;
+		uint8_t before = memory[0];
+
+		fake_store_forget(fixture.store);
+		assert_int_equal(submit_fetched(fixture.device, offset, length, buffer, -EFAULT) < 0, 1);
+		assert_int_equal(fetched.calls, 1);
+		assert_int_equal(fake_store_call_count(fixture.store), 0);
+		assert_int_equal(memory[0], before);
+		assert_int_equal(submit_fetched(fixture.device, offset, length, buffer, 0), 0);
+		assert_int_equal(fetched.calls, 1);
+		assert_int_equal(fetched.to != buffer, i < 2);
+		for (uint64_t at = 0; at < length; at++)
+			assert_int_equal(memory[at], offset / GRANULE_BYTES % 251 + 1);
+	}
+	assert_int_equal(submit_fetched(fixture.device, 6 * MIB, 2 * MIB, buffer, 0), -EINVAL);
+	assert_int_equal(fetched.calls, 0);
+	fixture_deinit(&fixture);
+	free(buffer);
+}
+
 static void test_flush_touches_nothing(void **state)
 {
 	struct fixture fixture;
@@ -571,6 +642,7 @@ int main(void)
 		cmocka_unit_test(test_pieces_reach_the_store),
 		cmocka_unit_test(test_far_offsets),
 		cmocka_unit_test(test_bad_requests_do_not_reach_the_store),
+		cmocka_unit_test(test_fetched_writes),
 		cmocka_unit_test(test_flush_touches_nothing),
 		cmocka_unit_test(test_first_error_is_kept_and_all_pieces_tried),
 		cmocka_unit_test(test_request_is_counted_once_whole),

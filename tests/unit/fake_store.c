@@ -156,6 +156,19 @@ int store_write(struct store_io *io, uint64_t granule, uint32_t count, const voi
 	return call(io, FAKE_WRITE, granule, count, (void *)data);
 }
 
+int store_write_unit(struct store_io *io, uint64_t granule, store_fetch *fetch, void *fetch_arg)
+{
+	uint32_t bytes = io->store->config.unit_bytes;
+	void *data = malloc(bytes);
+	int result;
+
+	if (!data)
+		abort();
+	result = fetch(fetch_arg, data) < 0 ? -EIO : store_write(io, granule, (uint32_t)(bytes / GRANULE_BYTES), data);
+	free(data);
+	return result;
+}
+
 int store_read(struct store_io *io, uint64_t granule, uint32_t count, void *data)
 {
 	return call(io, FAKE_READ, granule, count, data);

@@ -497,7 +497,7 @@ static bool writer_writes(struct writer *writer, struct range range)
 	int result;
 
 	stamp_fill_range(writer->buffer, range.granule, range.count, stamp);
-	result = store_write(io, range.granule, range.count, writer->buffer);
+	result = fixture_write(writer->run->store, io, range.granule, range.count, writer->buffer, range.granule);
 	writer->taken += result == 0;
 	if (result == -ENOSPC && random_below(&writer->random, 8) == 0) {
 		stamp = 0;

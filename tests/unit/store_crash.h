@@ -107,7 +107,7 @@ static inline int execute(struct writer *writer, struct range range, bool discar
 		result = store_discard(writer->io, range.granule, range.count);
 	} else {
 		stamp_fill_range(writer->buffer, range.granule, range.count, stamp);
-		result = store_write(writer->io, range.granule, range.count, writer->buffer);
+		result = fixture_write(writer->store, writer->io, range.granule, range.count, writer->buffer, stamp);
 	}
 	if (result != 0 && (discard || result != -ENOSPC || writer->run->config.limit_bytes == UINT64_MAX))
 		child_fails(writer->run, discard ? "discard" : "write", range.granule, result);

@@ -160,6 +160,32 @@ static inline void fixture_check(struct store *store, const char *when)
 		fail_msg("%s: slot bytes differ", when);
 }
 
+/* ---- writes, by both roads ---- */
+
+struct fixture_source {
+	const void *data;
+	uint64_t bytes;
+};
+
+static inline int fixture_fetch(void *source, void *to)
+{
+	const struct fixture_source *from = (const struct fixture_source *)source;
+
+	memcpy(to, from->data, from->bytes);
+	return 0;
+}
+
+/* A whole unit is fetched by the store, if choice is odd. */
+static inline int fixture_write(
+	struct store *store, struct store_io *io, uint64_t granule, uint32_t count, const void *data, uint64_t choice)
+{
+	struct fixture_source source = {data, count * GRANULE_BYTES};
+
+	if (count == store->unit_granules && choice % 2 != 0)
+		return store_write_unit(io, granule, fixture_fetch, &source);
+	return store_write(io, granule, count, data);
+}
+
 /* ---- granules that say who they are ---- */
 
 enum stamp_kind {

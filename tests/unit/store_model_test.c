@@ -123,6 +123,19 @@ static void check_everything(struct model *model)
 	}
 }
 
+static int fetch_buffer(void *model, void *to)
+{
+	memcpy(to, ((struct model *)model)->buffer, ((struct model *)model)->config.unit_bytes);
+	return 0;
+}
+
+static int write_by_some_road(struct model *model, struct store_io *io, uint64_t granule, uint32_t count)
+{
+	if (count * GRANULE_BYTES == model->config.unit_bytes && below(model, 2))
+		return store_write_unit(io, granule, fetch_buffer, model);
+	return store_write(io, granule, count, model->buffer);
+}
+
 static void do_write(struct model *model)
 {
 	uint64_t granule;
@@ -131,7 +144,7 @@ static void do_write(struct model *model)
 
 	pick_range(model, &granule, &count);
 	make_data(model, count);
-	result = store_write(model->io[below(model, 2)], granule, count, model->buffer);
+	result = write_by_some_road(model, model->io[below(model, 2)], granule, count);
 	if (result == 0)
 		memcpy(model->bytes + granule * GRANULE_BYTES, model->buffer, count * GRANULE_BYTES);
 	else

@@ -76,7 +76,7 @@ static void stripe_write(struct thread *thread, struct range range)
 	int result;
 
 	stamp_fill_range(thread->buffer, range.granule, range.count, stamp);
-	result = store_write(thread->io, range.granule, range.count, thread->buffer);
+	result = fixture_write(thread->run->store, thread->io, range.granule, range.count, thread->buffer, number);
 	if (result != 0 && (result != -ENOSPC || thread->run->config.limit_bytes == UINT64_MAX))
 		fails(thread->run, "write of granules %llu + %u: %d", (unsigned long long)range.granule, range.count,
 			result);
@@ -163,7 +163,7 @@ static void shared_write(struct thread *thread, struct range range)
 	int result;
 
 	stamp_fill_range(thread->buffer, range.granule, range.count, stamp_make(number, kind));
-	result = store_write(thread->io, range.granule, range.count, thread->buffer);
+	result = fixture_write(thread->run->store, thread->io, range.granule, range.count, thread->buffer, number);
 	if (result != 0 && (result != -ENOSPC || thread->run->config.limit_bytes == UINT64_MAX))
 		fails(thread->run, "shared write: %d", result);
 }
