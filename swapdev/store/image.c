@@ -272,6 +272,35 @@ int image_punch(const struct image *image, const void *start, uint64_t bytes)
 	return fallocate(image->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)bytes) < 0 ? -errno : 0;
 }
 
+bool image_has(const struct image *image, const void *start, uint64_t bytes)
+{
+	off_t from = (const uint8_t *)start - image->base;
+
+	return lseek(image->fd, from, SEEK_DATA) == from && lseek(image->fd, from, SEEK_HOLE) >= from + (off_t)bytes;
+}
+
+uint64_t image_next(const struct image *image, const void *start, uint64_t bytes)
+{
+	off_t from = (const uint8_t *)start - image->base, found = lseek(image->fd, from, SEEK_DATA);
+
+	return found < from || (uint64_t)(found - from) > bytes ? bytes : (uint64_t)(found - from);
+}
+
+int image_visit_fixed(
+	const struct image *image, int (*visit)(const struct image *image, const void *start, uint64_t bytes))
+{
+	const struct superblock *super = image->super;
+	int result = visit(image, super, GRANULE_BYTES);
+
+	if (result == 0)
+		result = visit(image, image->map, (super->size_bytes >> GRANULE_SHIFT) * sizeof(map_word));
+	for (int region = REGION_SLOTS; region <= REGION_STAGING && result == 0; region++)
+		result = visit(image, image->base + super->region[region].offset, super->region[region].bytes);
+	if (result == 0 && super->frame_largest_bytes > SCRATCH_FRAME_BYTES)
+		result = visit(image, image->large, super->region[REGION_LARGE].bytes);
+	return result;
+}
+
 uint8_t *scratch_direct_payload(const struct image *image, unsigned io)
 {
 	return image->scratch + io * direct_payload_bytes();

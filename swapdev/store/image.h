@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #define IMAGE_MAGIC UINT64_C(0x31494f494c4f4646) /* "FFOLIOI1" */
-#define IMAGE_VERSION 2
+#define IMAGE_VERSION 3
 #define IMAGE_ALIGN (2 * MIB)
 
 /* Bits of superblock.features: a program that does not know one refuses the image. None so far. */
@@ -62,6 +62,8 @@ struct image_extent {
 	uint64_t bytes;
 };
 
+#define PUNCHES_KEPT 256
+
 struct superblock {
 	/* Written once by store_format, covered by sum. */
 	uint64_t magic;
@@ -84,6 +86,12 @@ struct superblock {
 	_Atomic uint64_t codec_level; /* codec in the high half, level in the low: they change together */
 	_Atomic uint32_t frame_bytes;
 	_Atomic uint32_t frame_largest_bytes; /* of all ever set: sizes the buffers for decoded frames */
+
+	/* Between the server and the one that stands by, see ahead.c. Chunk + 1; 0: none. */
+	_Atomic uint32_t mapping;
+	_Atomic uint32_t punching;
+	_Atomic uint64_t punches; /* so far; the last of them, by number modulo PUNCHES_KEPT: */
+	_Atomic uint32_t punched[PUNCHES_KEPT];
 };
 _Static_assert(sizeof(struct superblock) <= 4096, "the superblock is one page");
 
@@ -269,6 +277,16 @@ int image_populate(const struct image *image, const void *start, uint64_t bytes)
 
 /* Gives a range (multiples of 2 MiB) back to the system; it reads as zeros afterwards. Returns 0 or -errno. */
 int image_punch(const struct image *image, const void *start, uint64_t bytes);
+
+/* Calls visit for each part that is present as long as the device lives: all but arena and records. Stops at an error. */
+int image_visit_fixed(
+	const struct image *image, int (*visit)(const struct image *image, const void *start, uint64_t bytes));
+
+/* Is all of it there, as the file has it, without touching it? */
+bool image_has(const struct image *image, const void *start, uint64_t bytes);
+
+/* How far behind start the next byte is that is there; bytes: none of so many. */
+uint64_t image_next(const struct image *image, const void *start, uint64_t bytes);
 
 /*
  * Scratch, by what it is for. Frames up to SCRATCH_FRAME_BYTES are decoded in

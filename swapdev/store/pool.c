@@ -490,6 +490,19 @@ int pool_recover_extent(struct pool *pool, uint64_t line, uint64_t lines)
 	return 0;
 }
 
+static int recover_empty(struct pool *pool, uint32_t chunk)
+{
+	int result = chunk_tables_populate(pool, chunk);
+
+	if (result < 0)
+		return result;
+	pool->ready_chunks++;
+	if (chunk >= pool->ready_end)
+		pool->ready_end = chunk + 1;
+	pool_grow_end(pool, chunk, true);
+	return 0;
+}
+
 int pool_recover_end(struct pool *pool, int (*visit)(void *arg, uint32_t chunk, bool with_data), void *arg)
 {
 	for (uint32_t chunk = 0; chunk < pool->chunks; chunk++) {
@@ -502,6 +515,8 @@ int pool_recover_end(struct pool *pool, int (*visit)(void *arg, uint32_t chunk, 
 			pool->ready_chunks--;
 		}
 		result = visit(arg, chunk, with_data);
+		if (result > 0)
+			result = recover_empty(pool, chunk);
 		if (result < 0)
 			return result;
 		if (with_data) {

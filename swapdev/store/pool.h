@@ -147,7 +147,10 @@ uint64_t pool_table_bytes(struct pool *pool);
  */
 int pool_recover_extent(struct pool *pool, uint64_t line, uint64_t lines);
 
-/* Calls visit for each chunk: with_data or not; visit populates or punches it and returns 0 or -errno. Then the tree is built. */
+/*
+ * Calls visit for each chunk, with_data or not; visit populates or punches it and returns 0 or -errno, or 1 if a chunk
+ * without data is present and stays so, empty. Then the tree is built.
+ */
 int pool_recover_end(struct pool *pool, int (*visit)(void *arg, uint32_t chunk, bool with_data), void *arg);
 
 /* Recounts bits, counts and tree. Returns NULL or what is wrong. The pool must be quiet. */

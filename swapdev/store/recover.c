@@ -212,7 +212,9 @@ struct chunk_run {
 	struct store *store;
 	uint64_t first;
 	uint64_t count;
-	bool with_data;
+	bool stays;
+	uint64_t kept_bytes; /* empty ones, left of the reserve */
+	uint32_t next;	     /* chunks before it are not in the file, or have been visited */
 };
 
 static int chunk_run_flush(struct chunk_run *run)
@@ -224,21 +226,39 @@ static int chunk_run_flush(struct chunk_run *run)
 	run->count = 0;
 	if (!bytes)
 		return 0;
-	return run->with_data ? image_populate(image, start, bytes) : image_punch(image, start, bytes);
+	return run->stays ? image_populate(image, start, bytes) : image_punch(image, start, bytes);
+}
+
+/* What the predecessor kept ready need not be given back and got again. */
+static bool is_of_reserve(struct chunk_run *run, uint32_t chunk)
+{
+	struct store *store = run->store;
+	const uint8_t *start = store->image.arena + chunk * POOL_CHUNK_BYTES;
+
+	if (chunk < run->next || run->kept_bytes >= store->image.super->reserve_bytes)
+		return false;
+	run->next = chunk + (uint32_t)(image_next(&store->image, start,
+					       store->image.arena_bytes - chunk * POOL_CHUNK_BYTES) /
+				       POOL_CHUNK_BYTES);
+	return run->next == chunk && image_has(&store->image, start, POOL_CHUNK_BYTES) &&
+	       room_may_grow(store, POOL_CHUNK_BYTES, ROOM_OLD);
 }
 
 static int visit_chunk(void *argument, uint32_t chunk, bool with_data)
 {
 	struct chunk_run *run = argument;
+	bool kept = !with_data && is_of_reserve(run, chunk), stays = with_data || kept;
 	int result = 0;
 
-	if (run->with_data != with_data)
+	if (run->stays != stays || (stays && ahead_has(run->store, chunk)))
 		result = chunk_run_flush(run);
-	run->with_data = with_data;
+	run->stays = stays;
+	run->kept_bytes += kept ? POOL_CHUNK_BYTES : 0;
 	if (!run->count)
 		run->first = chunk;
-	run->count++;
-	return result;
+	if (!stays || !ahead_has(run->store, chunk))
+		run->count++;
+	return result < 0 ? result : kept;
 }
 
 /* All private tables as pool_init and ids_init left them. */

@@ -122,7 +122,7 @@ bool room_admits(struct store *store, uint64_t new_bytes)
 	return limit > fixed && taken <= limit - fixed && room_has_ids(store, limit - fixed);
 }
 
-static bool room_may_grow(struct store *store, uint64_t bytes, enum room_class class)
+bool room_may_grow(struct store *store, uint64_t bytes, enum room_class class)
 {
 	uint64_t limit = room_ceiling(store), ready;
 	struct pool_usage usage;
@@ -233,13 +233,8 @@ bool room_is_stuck(const struct store *store)
 static void growth_wait_slice(struct growth *growth, uint64_t deadline_ns)
 {
 	uint64_t until_ns = clock_ns() + SLICE_NS;
-	struct timespec until;
 
-	if (until_ns > deadline_ns)
-		until_ns = deadline_ns;
-	until.tv_sec = (time_t)(until_ns / 1000000000);
-	until.tv_nsec = (long)(until_ns % 1000000000);
-	pthread_cond_timedwait(&growth->grown, &growth->lock, &until);
+	cond_wait_until(&growth->grown, &growth->lock, until_ns < deadline_ns ? until_ns : deadline_ns);
 }
 
 /*
@@ -352,11 +347,15 @@ uint32_t room_alloc_id(struct store *store)
 static bool punch_chunk(struct store *store, struct worker *worker)
 {
 	uint32_t chunk = pool_punch_begin(&store->pool);
-	int result;
+	int result = -EBUSY;
 
 	if (chunk == UINT32_MAX)
 		return false;
-	result = image_punch(&store->image, store->image.arena + chunk * POOL_CHUNK_BYTES, POOL_CHUNK_BYTES);
+	if (ahead_lets_punch(store, chunk)) {
+		result = image_punch(
+			&store->image, store->image.arena + chunk * POOL_CHUNK_BYTES, POOL_CHUNK_BYTES);
+		ahead_punched(store);
+	}
 	pool_punch_end(&store->pool, chunk, result == 0);
 	if (result == 0)
 		stats_count(&worker->stats->punched_bytes, POOL_CHUNK_BYTES);
@@ -395,11 +394,27 @@ static void growth_round(struct store *store, bool move, uint32_t chunk)
 		growth_made(&store->growth);
 }
 
+static void stand_by(struct store *store)
+{
+	pthread_mutex_lock(&store->growth.lock);
+	while (!atomic_load(&store->recovered) && !atomic_load(&store->stopping)) {
+		uint64_t rest_ns;
+
+		pthread_mutex_unlock(&store->growth.lock);
+		rest_ns = ahead_work(store);
+		pthread_mutex_lock(&store->growth.lock);
+		if (!atomic_load(&store->recovered) && !atomic_load(&store->stopping))
+			cond_wait_until(&store->turn, &store->growth.lock, clock_ns() + rest_ns);
+	}
+	pthread_mutex_unlock(&store->growth.lock);
+}
+
 static void *growth_main(void *argument)
 {
 	struct store *store = argument;
 	struct growth *growth = &store->growth;
 
+	stand_by(store);
 	if (!store_await_turn(store))
 		return NULL;
 	pthread_mutex_lock(&growth->lock);

@@ -98,8 +98,6 @@ void staging_want(struct store *store)
 bool staging_wait(struct store *store)
 {
 	uint64_t deadline_ns = clock_ns() + WAIT_SLICE_NS;
-	const struct timespec deadline = {
-		.tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
 	struct staging *staging = &store->staging;
 	bool free;
 
@@ -107,7 +105,7 @@ bool staging_wait(struct store *store)
 	if (!staging->free && !atomic_load(&store->stopping)) {
 		atomic_fetch_add_explicit(&staging->wanted, 1, memory_order_relaxed);
 		pthread_cond_signal(&staging->work);
-		pthread_cond_timedwait(&staging->slot_free, &staging->lock, &deadline);
+		cond_wait_until(&staging->slot_free, &staging->lock, deadline_ns);
 	}
 	free = staging->free > 0;
 	pthread_mutex_unlock(&staging->lock);

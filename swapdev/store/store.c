@@ -129,17 +129,9 @@ static int populate_large(struct store *store, uint32_t frame_bytes)
 /* What a request may touch must be present before the first one: a fault there would be an allocation. */
 static int populate_fixed(struct store *store)
 {
-	struct image *image = &store->image;
-	const struct superblock *super = image->super;
-	int result = image_populate(image, super, GRANULE_BYTES);
+	int result = map_trim(store);
 
-	if (result == 0)
-		result = map_trim(store);
-	if (result == 0)
-		result = image_populate(image, image->map, store_granules(store) * sizeof(map_word));
-	for (int region = REGION_SLOTS; region <= REGION_STAGING && result == 0; region++)
-		result = image_populate(image, image->base + super->region[region].offset, super->region[region].bytes);
-	return result == 0 ? populate_large(store, super->frame_largest_bytes) : result;
+	return result == 0 ? image_visit_fixed(&store->image, image_populate) : result;
 }
 
 static uint64_t fixed_bytes(const struct store *store)
@@ -274,6 +266,8 @@ int store_prepare(struct store **ret, int image_fd)
 	store->unit_granules = 1U << store->unit_order;
 	open_locks(store);
 	result = open_tables(store);
+	if (result == 0)
+		result = ahead_begin(store);
 	if (result < 0) {
 		store_close(store);
 		return result;
@@ -303,8 +297,10 @@ bool store_await_turn(struct store *store)
 int store_recover(struct store *store)
 {
 	uint64_t begin_ns = clock_ns();
-	int result = image_check(&store->image);
+	int result;
 
+	ahead_end(store);
+	result = image_check(&store->image);
 	if (result == 0)
 		result = populate_fixed(store);
 	if (result == 0) {
@@ -374,6 +370,7 @@ void store_close(struct store *store)
 	frame_cache_deinit(&store->small_cache);
 	frame_cache_deinit(&store->large_cache);
 	janitor_deinit(store);
+	ahead_destroy(store);
 	ids_deinit(&store->ids);
 	pool_deinit(&store->pool);
 	free(store->io);

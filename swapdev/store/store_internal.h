@@ -206,6 +206,15 @@ struct growth {
 	_Atomic uint64_t populating_since_ns; /* a piece of memory was asked for then, and has not come; 0: none */
 };
 
+struct ahead {
+	pthread_mutex_t lock; /* a chunk is being mapped */
+	bool ended;	      /* lock: the turn has come */
+	bool *mapped;	      /* by chunk; this and the rest are the growth thread's, until its turn */
+	uint32_t next;
+	uint64_t punches; /* those before it are known */
+	blkcnt_t blocks;
+};
+
 struct store {
 	struct image image;
 	struct pool pool;
@@ -218,6 +227,7 @@ struct store {
 	struct worker *worker;
 	struct janitor janitor;
 	struct growth growth;
+	struct ahead ahead;
 	struct stall room_stall; /* of admission, while the janitor has something to win */
 	struct stats_page *stats;
 	struct stats_gauges *gauges;
@@ -327,6 +337,8 @@ bool room_has_spare(struct store *store);
 uint64_t room_largest_lines(const struct store *store);
 /* The growth thread has got no memory for so long that waiting for it is no use. */
 bool room_is_stuck(const struct store *store);
+/* Do so many bytes more of arena or records stay below the limit? */
+bool room_may_grow(struct store *store, uint64_t bytes, enum room_class class);
 /* Grows arena or ids by one piece if the reserve or a waiter wants it. True when something was done. */
 bool room_grow_step(struct store *store, enum room_class class);
 /* Makes the lowest absent chunk ready if it lies below that line and the limit allows it. */
@@ -431,6 +443,21 @@ void staging_want(struct store *store);
 /* The slot of this unit has got all its granules, or changed from empty: wake a worker. */
 void staging_wake(struct store *store);
 
+/* ---- ahead.c ---- */
+
+/* A process begins to stand by; its growth thread calls ahead_work() until its turn. Returns 0 or -ENOMEM. */
+int ahead_begin(struct store *store);
+/* Maps some of what the server has ready. Returns for how long to leave it then. */
+uint64_t ahead_work(struct store *store);
+/* The turn has come: nothing more is mapped ahead after it returns. */
+void ahead_end(struct store *store);
+/* Was the chunk mapped ahead, and is still what it was then? Recovery, after ahead_end(). */
+bool ahead_has(const struct store *store, uint32_t chunk);
+void ahead_destroy(struct store *store);
+/* The server is about to punch a chunk: false: not now. After true, ahead_punched(). The janitor. */
+bool ahead_lets_punch(struct store *store, uint32_t chunk);
+void ahead_punched(struct store *store);
+
 /* ---- close.c ---- */
 
 /* Closes one slot that is due (complete, wanted, quiet; any when flushing). True when one was tried. */
@@ -473,6 +500,7 @@ bool slide_step(struct store *store, struct worker *worker, uint64_t enough_line
 int thread_create(pthread_t *ret, void *(*main)(void *), void *argument, const char *name);
 /* Mutex and condition variables on CLOCK_MONOTONIC. */
 void cond_init(pthread_cond_t *cond);
+void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns);
 
 int workers_start(struct store *store);
 void workers_stop(struct store *store);

@@ -37,6 +37,14 @@ void cond_init(pthread_cond_t *cond)
 	pthread_condattr_destroy(&attributes);
 }
 
+void cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, uint64_t deadline_ns)
+{
+	const struct timespec deadline = {
+		.tv_sec = (time_t)(deadline_ns / 1000000000), .tv_nsec = (long)(deadline_ns % 1000000000)};
+
+	pthread_cond_timedwait(cond, lock, &deadline);
+}
+
 static void count_cpu(struct worker *worker)
 {
 	struct timespec cpu;
@@ -50,8 +58,7 @@ static void worker_sleep(struct worker *worker)
 {
 	struct store *store = worker->store;
 	struct staging *staging = &store->staging;
-	uint64_t nap_ns, until_ns;
-	struct timespec until;
+	uint64_t nap_ns;
 
 	pthread_mutex_lock(&staging->lock);
 	nap_ns = close_next_due_ns(store);
@@ -59,14 +66,10 @@ static void worker_sleep(struct worker *worker)
 		nap_ns = LATER_NS;
 	if (atomic_load(&store->starved))
 		nap_ns = STARVED_NS;
-	if (!atomic_load(&store->stopping) && nap_ns == UINT64_MAX) {
+	if (!atomic_load(&store->stopping) && nap_ns == UINT64_MAX)
 		pthread_cond_wait(&staging->work, &staging->lock);
-	} else if (!atomic_load(&store->stopping) && nap_ns) {
-		until_ns = clock_ns() + nap_ns;
-		until.tv_sec = (time_t)(until_ns / 1000000000);
-		until.tv_nsec = (long)(until_ns % 1000000000);
-		pthread_cond_timedwait(&staging->work, &staging->lock, &until);
-	}
+	else if (!atomic_load(&store->stopping) && nap_ns)
+		cond_wait_until(&staging->work, &staging->lock, clock_ns() + nap_ns);
 	pthread_mutex_unlock(&staging->lock);
 }
 
