@@ -24,9 +24,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* At most a third of a CPU, and none while nothing changes. */
+/* At most a tenth of a CPU, and none while nothing changes. */
 #define WORK_NS (2 * UINT64_C(1000000))
-#define PAUSE_NS (4 * UINT64_C(1000000))
+#define PAUSE_NS (18 * UINT64_C(1000000))
 #define REST_NS (250 * UINT64_C(1000000))
 
 static uint32_t mark_of(uint32_t chunk)
