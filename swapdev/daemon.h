@@ -61,6 +61,7 @@ enum link_kind {
 	LINK_STANDBY,
 	LINK_SET_SIZE,
 	LINK_SIZE_SET, /* text: why not; "": the block device has grown */
+	LINK_RELIEVED, /* another server takes over: that the transport ends is no error */
 };
 
 struct link_message {

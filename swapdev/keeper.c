@@ -338,7 +338,9 @@ static void describe_end(int status, char *line, size_t line_bytes)
 /* Killed from outside, by the OOM killer or for an upgrade, it is not to blame. */
 static bool has_crashed(const struct keeper *keeper, int status)
 {
-	return keeper->blame || !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
+	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+
+	return keeper->blame || !(killed || keeper->relieved);
 }
 
 static void on_server_end(struct keeper *keeper, int status)
@@ -352,7 +354,8 @@ static void on_server_end(struct keeper *keeper, int status)
 	keeper->blame = false;
 	describe_end(status, line, sizeof(line));
 	if (!stopped && (keeper->state == RUNNING || keeper->state == TAKING || keeper->state == STOPPING)) {
-		log_warning("device %s: %s", keeper->options->name, line);
+		if (!keeper->relieved)
+			log_warning("device %s: %s", keeper->options->name, line);
 		keeper->stop_wanted |= keeper->state == STOPPING;
 		if (keeper_may_replace(keeper) && keeper_replace(keeper, crashed))
 			return;

@@ -67,6 +67,7 @@ struct keeper {
 	bool can_take_over;
 	bool crashed;	      /* the predecessor of the one that takes over */
 	bool blame;	      /* the server that dies now was killed because it hung */
+	bool relieved;	      /* the server ends for an upgrade */
 	bool ended;	      /* its transport did, or nothing more can be done: no successor */
 	bool stop_wanted;     /* while there was no server to tell */
 	bool told_busy;

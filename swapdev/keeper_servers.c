@@ -17,7 +17,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+/* A server that has been relieved has at most these to answer what it has. */
+#define RELIEVED_NS (300 * UINT64_C(1000000))
 
 void keeper_enter(struct keeper *keeper, enum keeper_state state, uint64_t wait_ns)
 {
@@ -97,9 +101,26 @@ static void end_for_upgrade(struct keeper *keeper)
 	kill(predecessor, SIGKILL);
 }
 #else
+/* Lets it answer what it has, where the transport can: then nothing is asked again. Not reaped here. */
+static void relieve_server(struct keeper *keeper)
+{
+	uint64_t until_ns = clock_ns() + RELIEVED_NS;
+	siginfo_t ended = {0};
+
+	if (!keeper->options->transport->relieve)
+		return;
+	keeper->relieved = true;
+	link_send(keeper->server.link_fd, LINK_RELIEVED, 0, NULL);
+	keeper->options->transport->relieve(keeper->transport);
+	while (waitid(P_PID, (id_t)keeper->server.pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && !ended.si_pid &&
+		clock_ns() < until_ns)
+		usleep(500);
+}
+
 /* When it is reaped, the new one takes over. */
 static void end_for_upgrade(struct keeper *keeper)
 {
+	relieve_server(keeper);
 	kill(keeper->server.pid, SIGKILL);
 }
 #endif
@@ -212,6 +233,7 @@ bool keeper_replace(struct keeper *keeper, bool crashed)
 	int error;
 
 	keeper->reaped_ns = clock_ns();
+	keeper->relieved = false;
 	child_close(&keeper->server);
 	/* An upgrade that was not ready: the device goes on with what has worked. */
 	if (keeper->upgrade_fd >= 0)

@@ -52,6 +52,7 @@ struct server {
 	char node[64]; /* "" until the keeper has attached */
 	int claim_fd;  /* the node, opened for ourselves alone: nobody may start to use it while we stop */
 	bool stopping;
+	bool relieved; /* another one takes over */
 };
 
 /* A step of the start failed: says so and gives the keeper the one line for the user. */
@@ -336,6 +337,8 @@ static bool hear_keeper(struct server *server)
 	} else if (message.kind == LINK_SIZE_SET) {
 		step("grow-done");
 		control_server_size_set(server->control, message.size_bytes, message.text);
+	} else if (message.kind == LINK_RELIEVED) {
+		server->relieved = true;
 	} else if (message.kind == LINK_STANDBY) {
 		control_server_set_standby(server->control, message.pid);
 	}
@@ -366,6 +369,8 @@ static int wait_and_answer(struct server *server)
 				"the keeper is gone: ending; folioswap del %s cleans up", server->start->options.name);
 			return DAEMON_FAILED;
 		}
+		if (fds[1].revents && server->relieved)
+			return DAEMON_DONE;
 		if (fds[1].revents) {
 			log_error("the transport has ended: %s",
 				server->serve_result < 0 ? strerror(-server->serve_result) : "connection closed");
@@ -579,6 +584,8 @@ int server_main(int start_fd)
 		if (await_turn(&server, &go) == 0 && take_turn(&server, &go) == 0)
 			exit_code = wait_and_answer(&server);
 	}
-	take_down(&server);
+	/* The sooner it is gone, the sooner the other one serves. */
+	if (!server.relieved)
+		take_down(&server);
 	return exit_code;
 }

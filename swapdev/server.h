@@ -19,7 +19,7 @@
 
 /* The keeper's and the server's binary may differ: one that does not know the block's layout refuses it. */
 #define SERVER_START_MAGIC 0x73666f6cU
-#define SERVER_START_VERSION 3
+#define SERVER_START_VERSION 4
 
 struct server_start {
 	uint32_t magic;

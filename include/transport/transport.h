@@ -69,6 +69,11 @@ struct transport_ops {
 	 */
 	int (*set_size)(struct transport *transport, uint64_t size_bytes, char *problem, size_t problem_bytes);
 	/*
+	 * Before the server is ended for an upgrade: it gets no more requests and, where possible, ends by itself when it
+	 * has answered those it has; NULL where nothing of the kind can be done. Waits a second at most.
+	 */
+	void (*relieve)(struct transport *transport);
+	/*
 	 * Makes the device's I/O fail from now on; repeatable, never waits. For a server that is killed but hangs
 	 * inside the kernel, waiting for its own device, and for one that cannot be replaced.
 	 */

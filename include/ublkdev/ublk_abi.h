@@ -25,6 +25,7 @@
 #define UBLK_CMD_IOCTL_ENCODE (UINT64_C(1) << 6)      /* operation codes as of ioctl(2), not plain numbers */
 #define UBLK_USER_COPY (UINT64_C(1) << 7)             /* data by pread and pwrite of /dev/ublkcN, no buffer per tag */
 #define UBLK_UPDATE_SIZE (UINT64_C(1) << 10)
+#define UBLK_QUIESCE (UINT64_C(1) << 12) /* UBLK_QUIESCE_DEV: a server can be relieved with nothing in execution */
 #define UBLK_SAFE_STOP_DEV (UINT64_C(1) << 17)     /* UBLK_TRY_STOP_DEV: not while somebody has it open */
 #define UBLK_NO_AUTO_PART_SCAN (UINT64_C(1) << 18) /* starting it reads nothing */
 
@@ -64,6 +65,11 @@ _Static_assert(sizeof(struct ublk_control_words) == 32, "in the 80 bytes of a la
 #define UBLK_GET_FEATURES UBLK_CODE_R_(0x13)       /* from 6.5 on */
 #define UBLK_DEL_DEV_ASYNC UBLK_CODE_R_(0x14)      /* goes with its last user */
 #define UBLK_SET_SIZE UBLK_CODE_WR_(0x15)          /* value: 512-byte sectors */
+/*
+ * value: milliseconds to wait until each queue has a tag without a request. No tag is given to the server any more; those
+ * it has without a request end with -ENODEV, the others once they are answered.
+ */
+#define UBLK_QUIESCE_DEV UBLK_CODE_WR_(0x16)
 #define UBLK_TRY_STOP_DEV UBLK_CODE_WR_(0x17)      /* -EBUSY while somebody has it open */
 
 enum ublk_state {

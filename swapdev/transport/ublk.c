@@ -30,6 +30,7 @@
 #define START_MS 12000 /* less than the keeper waits for its helper */
 #define SHORT_DOWN_MS 200
 #define FIRST_DOWN_MS 2000
+#define QUIESCE_MS 300
 
 /* One keeper per process. It has its ring before memory can be short. */
 static struct ublk_control keeper_control = {.fd = -1};
@@ -226,6 +227,18 @@ static int ublk_set_size(struct transport *transport, uint64_t size_bytes, char 
 	return 0;
 }
 
+/* ---- an upgrade ---- */
+
+static void ublk_relieve(struct transport *transport)
+{
+	int error = -EOPNOTSUPP;
+
+	if (transport->plan.features & UBLK_QUIESCE)
+		error = ublk_control_do(&keeper_control, UBLK_QUIESCE_DEV, transport->id, QUIESCE_MS, 2 * QUIESCE_MS);
+	if (error < 0 && error != -EOPNOTSUPP)
+		log_warning("the ublk driver does not quiesce device %u: %s", transport->id, strerror(-error));
+}
+
 /* ---- taking down ---- */
 
 static bool failer_lives(const struct transport *transport)
@@ -302,6 +315,7 @@ const struct transport_ops ublk_transport_ops = {
 	.can_take_over = ublk_can_take_over,
 	.can_grow = ublk_can_grow,
 	.set_size = ublk_set_size,
+	.relieve = ublk_relieve,
 	.fail_io = ublk_fail_io,
 	.detach = ublk_detach,
 	.serve_start = ublk_serve_start,

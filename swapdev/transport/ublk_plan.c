@@ -14,7 +14,7 @@
 
 #define WANTED \
 	(UBLK_USER_RECOVERY | UBLK_USER_RECOVERY_REISSUE | UBLK_CMD_IOCTL_ENCODE | UBLK_USER_COPY | UBLK_UPDATE_SIZE | \
-		UBLK_SAFE_STOP_DEV | UBLK_NO_AUTO_PART_SCAN)
+		UBLK_QUIESCE | UBLK_SAFE_STOP_DEV | UBLK_NO_AUTO_PART_SCAN)
 
 static unsigned shift_of(uint32_t power_of_two)
 {
@@ -26,7 +26,7 @@ static uint64_t choose_features(uint64_t features)
 {
 	features &= WANTED;
 	if (!(features & UBLK_USER_RECOVERY))
-		features &= ~UBLK_USER_RECOVERY_REISSUE;
+		features &= ~(UBLK_USER_RECOVERY_REISSUE | UBLK_QUIESCE);
 	return features;
 }
 

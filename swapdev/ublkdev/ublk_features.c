@@ -17,6 +17,7 @@ const struct ublk_feature ublk_features[] = {
 	{"SAFE_STOP_DEV", UBLK_SAFE_STOP_DEV, "openers are looked for in /proc", false},
 	{"NO_AUTO_PART_SCAN", UBLK_NO_AUTO_PART_SCAN, "new devices are read for partitions", false},
 	{"UPDATE_SIZE", UBLK_UPDATE_SIZE, "a device cannot grow", false},
+	{"QUIESCE", UBLK_QUIESCE, "an upgrade asks requests again", false},
 	{NULL, 0, NULL, false},
 };
 

@@ -71,7 +71,7 @@ static void test_features_text(void **state)
 /* What is asked for is no more than the driver has, and never what would need other code here. */
 static void test_features_chosen(void **state)
 {
-	const uint64_t served = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 17 | 1 << 18;
+	const uint64_t served = 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 10 | 1 << 12 | 1 << 17 | 1 << 18;
 	struct ublk_plan plan = ublk_plan_make(&config, NEW_DRIVER, 0);
 
 	(void)state;
@@ -81,7 +81,7 @@ static void test_features_chosen(void **state)
 	assert_int_equal(plan.features, 1 << 3 | 1 << 4);
 	assert_true(ublk_plan_can_take_over(&plan));
 	plan = ublk_plan_make(&config, NEW_DRIVER & ~UBLK_USER_RECOVERY, 0);
-	assert_int_equal(plan.features, served & ~(1 << 3 | 1 << 4));
+	assert_int_equal(plan.features, served & ~(1 << 3 | 1 << 4 | 1 << 12));
 	assert_false(ublk_plan_can_take_over(&plan));
 	plan = ublk_plan_make(&config, NEW_DRIVER & ~UBLK_USER_RECOVERY_REISSUE, 0);
 	assert_false(ublk_plan_can_take_over(&plan));
