@@ -65,8 +65,9 @@ int store_open(struct store **ret, int image_fd);
 /*
  * The same in two steps, for a process that stands by while another one serves
  * the image: prepare maps it, checks its header and makes tables and contexts;
- * nothing of the image is written, and only store_get_config(), store_io() and
- * store_start() are allowed. recover, when nobody else uses the image any more,
+ * of the image only a mark of its own is written, and only store_get_config(),
+ * store_io() and store_start() are allowed: from then on a thread maps what the
+ * other process has ready. recover, when nobody else uses the image any more,
  * does the rest; on failure only store_close() is left.
  */
 int store_prepare(struct store **ret, int image_fd);
