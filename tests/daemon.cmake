@@ -40,7 +40,7 @@ target_link_libraries(control_probe PRIVATE control stats base)
 #   folioswap_daemon_test(NAME): tests/e2e/NAME.sh with the built programs
 function(folioswap_daemon_test name)
   add_test(NAME ${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/e2e/${name}.sh)
-  set_tests_properties(${name} PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 300
+  set_tests_properties(${name} PROPERTIES LABELS e2e SKIP_RETURN_CODE 77 TIMEOUT 900
     RESOURCE_LOCK loop_devices ENVIRONMENT FOLIOSWAP_BUILD=${CMAKE_BINARY_DIR})
 endfunction()
 
