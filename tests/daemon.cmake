@@ -2,6 +2,7 @@
 set(DAEMON_DIR ${PROJECT_SOURCE_DIR}/swapdev)
 
 folioswap_unit_test(host_test base)
+folioswap_unit_test(schedule_test base)
 
 folioswap_unit_test(control_test control base)
 target_include_directories(control_test PRIVATE ${DAEMON_DIR}/control)

@@ -2,9 +2,7 @@
 /* Compression threads: close what is due, then be the janitor, then sleep. */
 #include "store_internal.h"
 
-#include <errno.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
+#include "schedule.h"
 
 #define STACK_BYTES (128 * 1024)
 /* How soon to look again for work that was left for a quieter moment, or that found no room. */
@@ -73,23 +71,12 @@ static void worker_sleep(struct worker *worker)
 	pthread_mutex_unlock(&staging->lock);
 }
 
-/* Of the calling thread alone, as Linux has it. */
-static void be_nicer(void)
-{
-	int now;
-
-	errno = 0;
-	now = getpriority(PRIO_PROCESS, 0);
-	if (errno == 0)
-		setpriority(PRIO_PROCESS, 0, now + NICER);
-}
-
 static void *worker_main(void *argument)
 {
 	struct worker *worker = argument;
 	struct store *store = worker->store;
 
-	be_nicer();
+	schedule_nicer(NICER);
 	if (!store_await_turn(store))
 		return NULL;
 	worker->cpu_base_ns = stats_load(&worker->stats->cpu_ns);

@@ -9,6 +9,7 @@
 #include "device.h"
 #include "fault.h"
 #include "privilege.h"
+#include "schedule.h"
 #include "step.h"
 #include "textfile.h"
 #include "transport.h"
@@ -173,6 +174,7 @@ static void *io_thread_main(void *argument)
 		.data_bytes = server->request_max_bytes,
 	};
 
+	schedule_soon();
 	fuse_file_set_thread(&context);
 	while (sem_wait(&server->gate) < 0)
 		;

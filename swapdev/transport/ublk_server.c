@@ -12,6 +12,7 @@
 #include "device.h"
 #include "fault.h"
 #include "privilege.h"
+#include "schedule.h"
 #include "ublk_control.h"
 #include "ublk_node.h"
 
@@ -79,6 +80,7 @@ static void *thread_main(void *argument)
 	struct transport_server *server = thread->server;
 	int error;
 
+	schedule_soon();
 	error = ublk_thread_set_up(&thread->io);
 	note_error(server, error);
 	sem_post(&server->passed);
