@@ -72,23 +72,25 @@ static int map_if_there(const struct image *image, const void *start, uint64_t b
 	return image_has(image, start, bytes) ? image_populate(image, start, bytes) : 0;
 }
 
-/* Forgets the chunks that have been punched since the last time. The list is written by another process: any value. */
+/*
+ * Forgets the chunks that have been punched since the last time; all, if some of them may not be in the list any more,
+ * even since we began to read it. Another process writes it: any value.
+ */
 static void forget_punched(struct store *store)
 {
 	const struct superblock *super = store->image.super;
 	uint64_t punches = atomic_load(&super->punches);
 	struct ahead *ahead = &store->ahead;
 
-	if (punches - ahead->punches > PUNCHES_KEPT) {
-		memset(ahead->mapped, 0, store->pool.chunks * sizeof(*ahead->mapped));
-		ahead->punches = punches;
-	}
-	for (; ahead->punches != punches; ahead->punches++) {
-		uint32_t chunk = atomic_load(&super->punched[ahead->punches % PUNCHES_KEPT]);
+	for (uint64_t at = ahead->punches; at != punches && punches - at <= PUNCHES_KEPT; at++) {
+		uint32_t chunk = atomic_load(&super->punched[at % PUNCHES_KEPT]);
 
 		if (chunk < store->pool.chunks)
 			ahead->mapped[chunk] = false;
 	}
+	if (atomic_load(&super->punches) - ahead->punches > PUNCHES_KEPT)
+		memset(ahead->mapped, 0, store->pool.chunks * sizeof(*ahead->mapped));
+	ahead->punches = punches;
 }
 
 static void map_chunk(struct store *store, uint32_t chunk)

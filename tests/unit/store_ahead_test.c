@@ -154,6 +154,17 @@ static void leaves_what_is_punched(void **state)
 	map_all(pair.standby);
 	assert_true(chunk_is_mapped(pair.standby, 1));
 
+	/* Each of the last 256 is known, whatever the list says; of more than those, none. */
+	assert_true(ahead_has(pair.standby, 1) && ahead_has(pair.standby, 2));
+	for (unsigned i = 0; i < PUNCHES_KEPT; i++)
+		super->punched[i] = i == 5 ? UINT32_MAX : 2;
+	super->punches += PUNCHES_KEPT;
+	ahead_end(pair.standby);
+	assert_true(ahead_has(pair.standby, 1) && !ahead_has(pair.standby, 2));
+	super->punches += PUNCHES_KEPT + 1;
+	ahead_end(pair.standby);
+	assert_false(ahead_has(pair.standby, 1));
+
 	super->mapping = 3 + 1;
 	assert_false(ahead_lets_punch(pair.server, 3));
 	assert_int_equal(super->punching, 0);
