@@ -27,7 +27,7 @@
  *   step=NAME    counts and hits not requests but a step of the daemon's work:
  *                recover, recovered, hello, resend (FUSE; of a take-over), start-recovery,
  *                end-recovery (ublk), the store's publication steps (slot-header,
- *                slot-copy, slot-words, payload, record, close-word, close-words,
+ *                slot-copy, slot-words, payload, record, close-made, close-word, close-words,
  *                direct-words, discard, move-copy, move-place), populate
  *                (before arena is made ready), those of growing (grow-map,
  *                grow-size, grow-asked, grow-done), or any

@@ -15,7 +15,7 @@
  *
  * The server notes each chunk before it punches it. So the standby knows which
  * of those it has mapped are still what they were, and a recovery need not look
- * at them again: at 4 GiB of small pages that alone takes a quarter of a second.
+ * at them again, page by page.
  */
 #include "store_internal.h"
 

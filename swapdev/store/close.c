@@ -8,7 +8,7 @@
  *                          none left in the slot -> slot header free, slot FREE
  *                          others                -> slot OPEN again
  *
- * A folio that is still being written when its slot is wanted is closed in parts, and none is compressed in vain.
+ * A folio that is still being written when its slot is wanted is closed in parts: what has not changed is not compressed again.
  */
 #include "bits.h"
 #include "store_internal.h"

@@ -70,3 +70,13 @@ stat_of() {
 requests_of() {
 	"$cli" stat --orders --raw --bytes "$name" | awk -v kind="$1" -v order="$2" '$2 == kind && $3 == order {print $5}'
 }
+
+# end_load PROCESS: swapload or rewrite_check, which writes to $work/load, is told to end and has found nothing wrong.
+end_load() {
+	kill -TERM "$1"
+	wait_for 120 is_gone "$1" || fail "the load hangs"
+	wait "$1"
+	rc=$?
+	[ $rc = 0 ] || [ $rc -ge 128 ] || grep -qi 'signal\|interrupt\|stopped' "$work/load" || fail "the load: $rc: $(cat "$work/load")"
+	! grep -qi 'wrong\|differ\|bus error' "$work/load" || fail "the load: $(cat "$work/load")"
+}

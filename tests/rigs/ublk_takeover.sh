@@ -47,12 +47,7 @@ swap() {
 	sleep 3
 	kill_servers $loader "$kills"
 	is_gone $loader && fail "the load ended after $killed kills: $(cat "$work/load")"
-	kill -TERM $loader
-	wait_for 120 is_gone $loader || fail "the load hangs"
-	wait $loader
-	rc=$?
-	[ $rc = 0 ] || [ $rc -ge 128 ] || grep -qi 'signal\|interrupt\|stopped' "$work/load" || fail "the load: $rc: $(cat "$work/load")"
-	! grep -qi 'wrong\|differ\|bus error' "$work/load" || fail "the load: $(cat "$work/load")"
+	end_load $loader
 	swapoff "$node" || fail "swapoff"
 	check_taken
 	say "$killed kills under swap"

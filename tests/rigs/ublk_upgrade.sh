@@ -45,16 +45,6 @@ upgrade_under() {
 	[ "$(stat_of BLAMED)" = "" ] || [ "$(stat_of BLAMED)" = 0 ] || fail "requests were blamed"
 }
 
-# end_load PROCESS: it is told to end, and has found nothing wrong.
-end_load() {
-	kill -TERM "$1"
-	wait_for 120 is_gone "$1" || fail "the load hangs"
-	wait "$1"
-	rc=$?
-	[ $rc = 0 ] || [ $rc -ge 128 ] || grep -qi 'signal\|interrupt\|stopped' "$work/load" || fail "the load: $rc: $(cat "$work/load")"
-	! grep -qi 'wrong\|differ\|bus error' "$work/load" || fail "the load: $(cat "$work/load")"
-}
-
 rewrite() {
 	start_ublk --size 256M --codec lz4 --reserve 4M --mem-limit 512M
 	"$FOLIOSWAP_BUILD/rewrite_check" "$node" 600 >"$work/load" 2>&1 &
