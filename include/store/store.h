@@ -92,6 +92,8 @@ size_t store_stats_bytes(const struct store *store);
 /* The handle of I/O thread `index` (0 .. io_threads - 1). Lives as long as the store. */
 struct store_io *store_io(struct store *store, unsigned index);
 struct stats_io *store_io_stats(struct store_io *io);
+/* clock_ns() when this thread's last write, read or discard was done: the clock may be a system call, and is read less. */
+uint64_t store_io_done_ns(const struct store_io *io);
 
 /* 4 KiB of the image for what I/O thread `index` notes of its request in execution: they outlive the process. */
 #define STORE_REQUEST_BYTES 4096

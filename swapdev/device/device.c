@@ -162,12 +162,15 @@ static void count_request(struct store_io *io, const struct request *request, in
 		[REQUEST_DISCARD] = STATS_DISCARD,
 		[REQUEST_WRITE_ZEROES] = STATS_DISCARD,
 	};
-	uint64_t now_ns = clock_ns();
+	uint64_t done_ns = store_io_done_ns(io);
 
 	if ((unsigned)request->op >= sizeof(kinds) / sizeof(kinds[0]) || request->length_bytes < GRANULE_BYTES)
 		return;
+	/* One that was refused before the store began on it. */
+	if (done_ns < request->received_ns)
+		done_ns = clock_ns();
 	stats_request(store_io_stats(io), kinds[request->op], request->length_bytes,
-		now_ns > request->received_ns ? now_ns - request->received_ns : 0, error);
+		done_ns > request->received_ns ? done_ns - request->received_ns : 0, error);
 }
 
 void device_open(struct device *device, uint64_t reaped_ns, bool crashed)

@@ -36,10 +36,9 @@ static bool slot_goes_before(const struct store *store, const struct slot *a, co
 	       atomic_load_explicit(&b->last_write_ns, memory_order_relaxed);
 }
 
-static int pick_slot(struct store *store)
+static int pick_slot(struct store *store, uint64_t now_ns)
 {
 	struct staging *staging = &store->staging;
-	uint64_t now_ns = clock_ns();
 	int best = -1;
 
 	pthread_mutex_lock(&staging->lock);
@@ -58,9 +57,9 @@ static int pick_slot(struct store *store)
 	return best;
 }
 
-uint64_t close_next_due_ns(struct store *store)
+uint64_t close_next_due_ns(struct store *store, uint64_t now_ns)
 {
-	uint64_t now_ns = clock_ns(), least = UINT64_MAX;
+	uint64_t least = UINT64_MAX;
 
 	for (unsigned i = 0; i < store->image.super->slots; i++) {
 		const struct slot *slot = &store->staging.slot[i];
@@ -188,19 +187,24 @@ static int close_slot(struct store *store, struct worker *worker, unsigned index
 {
 	struct slot *slot = &store->staging.slot[index];
 	uint64_t unit = atomic_load_explicit(&store->image.slots[index].unit, memory_order_relaxed);
-	uint64_t begin_ns = worker->slice_ns = clock_ns();
+	uint64_t begin_ns = worker->slice_ns;
 	bool empty;
 	int runs;
 
-	unit_lock_shared(store, unit);
-	stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
+	if (!unit_trylock_shared(store, unit)) {
+		unit_lock_shared(store, unit);
+		stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
+	}
 	memset(slot->changed, 0, sizeof(slot->changed));
 	runs = compress_runs(store, worker, index, unit);
 	unit_unlock(store, unit);
 	hook(HOOK_CLOSE_MADE);
 
-	unit_lock_exclusive(store, unit);
-	stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
+	if (!unit_trylock_exclusive(store, unit)) {
+		stage_end(&worker->stats->stage_ns[STATS_POOL], &worker->slice_ns);
+		unit_lock_exclusive(store, unit);
+		stage_end(&worker->stats->stage_ns[STATS_WAIT], &worker->slice_ns);
+	}
 	publish_runs(store, worker, index, runs);
 	hook(HOOK_CLOSE_WORDS);
 	empty = atomic_load_explicit(&slot->granules, memory_order_relaxed) == 0;
@@ -219,7 +223,7 @@ static int close_slot(struct store *store, struct worker *worker, unsigned index
 
 bool close_step(struct store *store, struct worker *worker)
 {
-	int slot = pick_slot(store);
+	int slot = pick_slot(store, worker->slice_ns);
 
 	if (slot < 0)
 		return false;

@@ -33,6 +33,24 @@ static void stage(struct store_io *io, enum stats_stage stage)
 	stage_end(&io->stats->stage_ns[io->kind][stage], &io->slice_ns);
 }
 
+/* A wait for the lock is a stage of its own, the clock not read when there is none; before: what ends with the wait. */
+static void lock_exclusive(struct store_io *io, uint64_t unit, enum stats_stage before)
+{
+	if (unit_trylock_exclusive(io->store, unit))
+		return;
+	stage(io, before);
+	unit_lock_exclusive(io->store, unit);
+	stage(io, STATS_WAIT);
+}
+
+static void lock_shared(struct store_io *io, uint64_t unit)
+{
+	if (unit_trylock_shared(io->store, unit))
+		return;
+	unit_lock_shared(io->store, unit);
+	stage(io, STATS_WAIT);
+}
+
 static bool range_has_hole(const struct store *store, uint64_t granule, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -74,16 +92,18 @@ static void copy_into_slot(struct store_io *io, unsigned index, uint64_t granule
 	point_to_slot(io, index, granule, count);
 }
 
-/* The write's slot, found or taken, or -1. Unit lock, exclusive. */
-static int find_or_take_slot(struct store *store, uint64_t unit)
+/* The write's slot, found or taken, or -1. *ret_first: a worker is to hear of it. Unit lock, exclusive. */
+static int find_or_take_slot(struct store_io *io, uint64_t unit, bool *ret_first)
 {
+	struct store *store = io->store;
 	int slot = staging_find(store, unit);
 
+	*ret_first = false;
 	if (slot >= 0)
 		return slot;
 	slot = staging_reserve(store);
 	if (slot >= 0)
-		staging_open(store, (unsigned)slot, unit);
+		*ret_first = staging_open(store, (unsigned)slot, unit, io->slice_ns);
 	return slot;
 }
 
@@ -93,11 +113,11 @@ static bool write_is_admitted(struct store *store, uint64_t granule, uint32_t co
 	       (!range_has_hole(store, granule, count) && room_admits(store, 0));
 }
 
-/* After a write into a slot, no lock held. */
-static void staged(struct store_io *io, bool complete)
+/* After a write into a slot, no lock held. news: of a complete slot, or of the first one that is open. */
+static void staged(struct store_io *io, bool news)
 {
 	atomic_store_explicit(&io->store->last_write_ns, io->slice_ns, memory_order_relaxed);
-	if (complete)
+	if (news)
 		staging_wake(io->store);
 	stage(io, STATS_POOL);
 }
@@ -107,16 +127,15 @@ static int write_staged(struct store_io *io, const struct write *write)
 {
 	struct store *store = io->store;
 	uint64_t unit = unit_of(store, write->granule);
-	bool complete;
+	bool complete, first;
 	int slot;
 
-	unit_lock_exclusive(store, unit);
-	stage(io, STATS_WAIT);
+	lock_exclusive(io, unit, STATS_COPY);
 	if (!write_is_admitted(store, write->granule, write->count)) {
 		unit_unlock(store, unit);
 		return -ENOSPC;
 	}
-	slot = find_or_take_slot(store, unit);
+	slot = find_or_take_slot(io, unit, &first);
 	if (slot < 0) {
 		unit_unlock(store, unit);
 		return -EAGAIN;
@@ -125,7 +144,7 @@ static int write_staged(struct store_io *io, const struct write *write)
 	complete = atomic_load_explicit(&store->staging.slot[slot].granules, memory_order_relaxed) ==
 		   store->unit_granules;
 	unit_unlock(store, unit);
-	staged(io, complete);
+	staged(io, complete || first);
 	return 0;
 }
 
@@ -136,8 +155,7 @@ static int publish_unit(struct store_io *io, const struct write *write, unsigned
 	uint64_t unit = unit_of(store, write->granule);
 	int slot;
 
-	unit_lock_exclusive(store, unit);
-	stage(io, STATS_WAIT);
+	lock_exclusive(io, unit, STATS_COPY);
 	if (!write_is_admitted(store, write->granule, write->count)) {
 		unit_unlock(store, unit);
 		staging_free(store, taken);
@@ -145,7 +163,7 @@ static int publish_unit(struct store_io *io, const struct write *write, unsigned
 	}
 	slot = staging_find(store, unit);
 	if (slot < 0) {
-		staging_open(store, taken, unit);
+		staging_open(store, taken, unit, io->slice_ns);
 		point_to_slot(io, taken, write->granule, write->count);
 	} else {
 		copy_into_slot(io, (unsigned)slot, write->granule, write->count, slot_data(store, taken));
@@ -169,7 +187,6 @@ static int write_fetched(struct store_io *io, const struct write *write)
 		staging_free(store, (unsigned)slot);
 		return -EIO;
 	}
-	stage(io, STATS_COPY);
 	return publish_unit(io, write, (unsigned)slot);
 }
 
@@ -194,8 +211,7 @@ static int write_direct(struct store_io *io, const struct write *write)
 	encoder_release(&io->encoder);
 	if (result < 0)
 		return result;
-	unit_lock_exclusive(store, unit);
-	stage(io, STATS_WAIT);
+	lock_exclusive(io, unit, STATS_POOL);
 	map_replace(store, granule, count, id);
 	hook(HOOK_DIRECT_WORDS);
 	unit_unlock(store, unit);
@@ -359,8 +375,7 @@ int store_read(struct store_io *io, uint64_t granule, uint32_t count, void *data
 	if (!range_is_valid(store, granule, count))
 		return -EINVAL;
 	begin(io, STATS_READ);
-	unit_lock_shared(store, unit);
-	stage(io, STATS_WAIT);
+	lock_shared(io, unit);
 	while (granule < end) {
 		map_word word;
 		uint32_t run = map_run(store, granule, (uint32_t)(end - granule), &word);
@@ -382,8 +397,7 @@ int store_discard(struct store_io *io, uint64_t granule, uint32_t count)
 	if (!range_is_valid(store, granule, count))
 		return -EINVAL;
 	begin(io, STATS_DISCARD);
-	unit_lock_exclusive(store, unit);
-	stage(io, STATS_WAIT);
+	lock_exclusive(io, unit, STATS_POOL);
 	map_replace(store, granule, count, MAP_HOLE);
 	hook(HOOK_DISCARD);
 	unit_unlock(store, unit);

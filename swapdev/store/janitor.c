@@ -72,7 +72,7 @@ static struct pace pace_busy(struct store *store)
 	};
 }
 
-static struct pace pace_now(struct store *store)
+static struct pace pace_at(struct store *store, uint64_t now_ns)
 {
 	uint64_t last_write_ns = gauge_get(&store->last_write_ns);
 
@@ -84,7 +84,7 @@ static struct pace pace_now(struct store *store)
 			pace.holes_bytes_max = 0;
 		return pace;
 	}
-	return clock_ns() - last_write_ns < JANITOR_QUIET_NS ? pace_busy(store) : pace_quiet(store);
+	return now_ns < last_write_ns + JANITOR_QUIET_NS ? pace_busy(store) : pace_quiet(store);
 }
 
 static uint64_t holes_bytes(struct store *store)
@@ -96,12 +96,11 @@ static uint64_t holes_bytes(struct store *store)
 }
 
 /* A slot waits for room that is there in pieces: what won nothing before is tried again, now and then. */
-static void retry_when_starved(struct store *store)
+static void retry_when_starved(struct store *store, uint64_t now_ns)
 {
 	struct janitor *janitor = &store->janitor;
-	uint64_t now_ns = clock_ns();
 
-	if (!atomic_load(&store->starved) || now_ns - janitor->retried_ns < JANITOR_RETRY_NS)
+	if (!atomic_load(&store->starved) || now_ns < janitor->retried_ns + JANITOR_RETRY_NS)
 		return;
 	janitor->retried_ns = now_ns;
 	atomic_store_explicit(&janitor->rewrite_useless_dead, JANITOR_ANY, memory_order_relaxed);
@@ -155,7 +154,7 @@ bool janitor_has_later_work(struct store *store)
 
 uint64_t janitor_left_bytes(struct store *store)
 {
-	struct pace pace = pace_now(store);
+	struct pace pace = pace_at(store, clock_ns());
 
 	return left_bytes(store, &pace);
 }
@@ -199,8 +198,8 @@ bool janitor_step(struct store *store, struct worker *worker)
 
 	if (pthread_mutex_trylock(&store->janitor.lock) != 0)
 		return false;
-	retry_when_starved(store);
-	pace = pace_now(store);
+	retry_when_starved(store, worker->slice_ns);
+	pace = pace_at(store, worker->slice_ns);
 	done = room_punch_step(store, worker, pace.keep_bytes) || win_step(store, worker, &pace) ||
 	       gather_step(store, worker, &pace);
 	pthread_mutex_unlock(&store->janitor.lock);

@@ -53,19 +53,19 @@ static bool any_open(const struct store *store)
 	return open;
 }
 
-void staging_open(struct store *store, unsigned slot, uint64_t unit)
+bool staging_open(struct store *store, unsigned slot, uint64_t unit, uint64_t now_ns)
 {
 	struct staging *staging = &store->staging;
+	bool first;
 
 	pthread_mutex_lock(&staging->lock);
-	/* A worker that sleeps without a date must hear that there is now one. */
-	if (!any_open(store))
-		pthread_cond_signal(&staging->work);
+	first = !any_open(store);
 	staging->slot[slot].state = SLOT_OPEN;
-	atomic_store_explicit(&staging->slot[slot].last_write_ns, clock_ns(), memory_order_relaxed);
+	atomic_store_explicit(&staging->slot[slot].last_write_ns, now_ns, memory_order_relaxed);
 	atomic_store_explicit(&store->image.slots[slot].unit, unit, memory_order_release);
 	pthread_mutex_unlock(&staging->lock);
 	hook(HOOK_SLOT_HEADER);
+	return first;
 }
 
 void staging_free(struct store *store, unsigned slot)
@@ -78,15 +78,16 @@ void staging_free(struct store *store, unsigned slot)
 	atomic_fetch_add_explicit(&staging->freed, 1, memory_order_relaxed);
 	stall_end(&staging->stall);
 	atomic_store_explicit(&staging->wanted, 0, memory_order_relaxed);
-	pthread_cond_broadcast(&staging->slot_free);
 	pthread_mutex_unlock(&staging->lock);
+	pthread_cond_broadcast(&staging->slot_free);
 }
 
+/* The lock, so that no worker is between its look and its sleep; signalled without, or who wakes would wait for it. */
 void staging_wake(struct store *store)
 {
 	pthread_mutex_lock(&store->staging.lock);
-	pthread_cond_signal(&store->staging.work);
 	pthread_mutex_unlock(&store->staging.lock);
+	pthread_cond_signal(&store->staging.work);
 }
 
 void staging_want(struct store *store)

@@ -406,6 +406,11 @@ struct store_io *store_io(struct store *store, unsigned index)
 	return &store->io[index];
 }
 
+uint64_t store_io_done_ns(const struct store_io *io)
+{
+	return io->slice_ns;
+}
+
 struct stats_io *store_io_stats(struct store_io *io)
 {
 	return io->stats;
@@ -560,6 +565,8 @@ int store_compact(struct store *store, uint64_t timeout_ns,
 		total = left > total ? left : total;
 		if (progress)
 			progress(arg, total - left, total);
+		if (!store->started)
+			worker->slice_ns = clock_ns();
 		if (store->started ? !janitor_has_later_work(store) : !janitor_step(store, worker))
 			break;
 		if (clock_ns() >= deadline_ns)
@@ -579,6 +586,7 @@ bool store_step(struct store *store, bool flush)
 	struct worker *worker = &store->worker[0];
 	bool before = atomic_exchange(&store->staging.flush, flush), done;
 
+	worker->slice_ns = clock_ns();
 	/* A close that found no room is no progress: only the janitor can help it. */
 	done = (close_step(store, worker) && !atomic_load(&store->starved)) || janitor_step(store, worker) ||
 	       room_grow_step(store, ROOM_OLD);

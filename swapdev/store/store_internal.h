@@ -154,7 +154,7 @@ struct worker {
 	struct decompressor *decompressor;
 	uint8_t *payload;	  /* scratch: one unit compressed */
 	struct closed_run *run;	  /* unit granules of them */
-	uint64_t slice_ns;
+	uint64_t slice_ns; /* clock at the last stage border, or when it last looked for work */
 	uint64_t cpu_base_ns; /* of the threads that were this worker before */
 } __attribute__((aligned(CACHE_LINE_BYTES)));
 
@@ -276,6 +276,16 @@ static inline void unit_lock_shared(struct store *store, uint64_t unit)
 static inline void unit_lock_exclusive(struct store *store, uint64_t unit)
 {
 	pthread_rwlock_wrlock(unit_rwlock(store, unit));
+}
+
+static inline bool unit_trylock_shared(struct store *store, uint64_t unit)
+{
+	return pthread_rwlock_tryrdlock(unit_rwlock(store, unit)) == 0;
+}
+
+static inline bool unit_trylock_exclusive(struct store *store, uint64_t unit)
+{
+	return pthread_rwlock_trywrlock(unit_rwlock(store, unit)) == 0;
 }
 
 static inline void unit_unlock(struct store *store, uint64_t unit)
@@ -432,15 +442,18 @@ void staging_init(struct store *store);
 int staging_find(const struct store *store, uint64_t unit);
 /* Takes a free slot, whose bytes are the caller's until it names a unit or gives it back; -1: none. */
 int staging_reserve(struct store *store);
-/* The taken slot is this unit's, which has none. Under the unit's lock, exclusive. */
-void staging_open(struct store *store, unsigned slot, uint64_t unit);
+/*
+ * The taken slot is this unit's, which has none. Under the unit's lock, exclusive. True when no other is open: the
+ * caller then wakes a worker, which may sleep without a date.
+ */
+bool staging_open(struct store *store, unsigned slot, uint64_t unit, uint64_t now_ns);
 /* A slot without granules, whose header names no unit. */
 void staging_free(struct store *store, unsigned slot);
 /* Waits a little for a free slot. False: there is none yet. No lock held. */
 bool staging_wait(struct store *store);
 /* Tells the workers that a write found no slot. */
 void staging_want(struct store *store);
-/* The slot of this unit has got all its granules, or changed from empty: wake a worker. */
+/* There is work, or there will be at a date that no worker knows yet: wakes one that sleeps. */
 void staging_wake(struct store *store);
 
 /* ---- ahead.c ---- */
@@ -460,14 +473,14 @@ void ahead_punched(struct store *store);
 
 /* ---- close.c ---- */
 
-/* Closes one slot that is due (complete, wanted, quiet; any when flushing). True when one was tried. */
+/* Closes one slot that is due (complete, wanted, quiet; any when flushing) at slice_ns. True when one was tried. */
 bool close_step(struct store *store, struct worker *worker);
-/* Nanoseconds until the next open slot is due; UINT64_MAX: none is open. Under staging.lock. */
-uint64_t close_next_due_ns(struct store *store);
+/* Nanoseconds from now_ns until the next open slot is due; UINT64_MAX: none is open. Under staging.lock. */
+uint64_t close_next_due_ns(struct store *store, uint64_t now_ns);
 
 /* ---- janitor.c ---- */
 
-/* One piece of the janitor's work; false: none now, or another thread is at it. */
+/* One piece of the janitor's work at slice_ns; false: none then, or another thread is at it. */
 bool janitor_step(struct store *store, struct worker *worker);
 /* Is there work that the present pace leaves for a quieter moment? Any thread. */
 bool janitor_has_later_work(struct store *store);

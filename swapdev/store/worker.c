@@ -59,7 +59,7 @@ static void worker_sleep(struct worker *worker)
 	uint64_t nap_ns;
 
 	pthread_mutex_lock(&staging->lock);
-	nap_ns = close_next_due_ns(store);
+	nap_ns = close_next_due_ns(store, worker->slice_ns);
 	if (nap_ns > LATER_NS && janitor_has_later_work(store))
 		nap_ns = LATER_NS;
 	if (atomic_load(&store->starved))
@@ -67,7 +67,7 @@ static void worker_sleep(struct worker *worker)
 	if (!atomic_load(&store->stopping) && nap_ns == UINT64_MAX)
 		pthread_cond_wait(&staging->work, &staging->lock);
 	else if (!atomic_load(&store->stopping) && nap_ns)
-		cond_wait_until(&staging->work, &staging->lock, clock_ns() + nap_ns);
+		cond_wait_until(&staging->work, &staging->lock, worker->slice_ns + nap_ns);
 	pthread_mutex_unlock(&staging->lock);
 }
 
@@ -83,6 +83,7 @@ static void *worker_main(void *argument)
 	while (!atomic_load(&store->stopping)) {
 		bool starved = atomic_load(&store->starved);
 
+		worker->slice_ns = clock_ns();
 		/* Closing again at once what found no room would only burn time: the janitor first, then a short sleep. */
 		if (!starved && close_step(store, worker))
 			continue;
@@ -91,8 +92,10 @@ static void *worker_main(void *argument)
 		room_update_gauges(store);
 		count_cpu(worker);
 		worker_sleep(worker);
-		if (starved)
+		if (starved) {
+			worker->slice_ns = clock_ns();
 			close_step(store, worker);
+		}
 	}
 	return NULL;
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define STOP_KEY UINT64_MAX
-#define FLUSH_BYTES ((int32_t)(64 * KIB)) /* an answer this large does not wait for the next request's */
+#define FLUSH_BYTES ((int32_t)(64 * KIB)) /* an answer this large does not wait for that of the next request, if there is one */
 
 /* ---- one request ---- */
 
@@ -229,7 +229,7 @@ static int work(struct ublk_thread *thread, const struct io_uring_cqe *completed
 	result = carry_out(thread, tag, received_ns);
 	atomic_store(given_of(thread, tag), 0);
 	error = put(thread, UBLK_COMMIT_AND_FETCH, tag, result);
-	if (error == 0 && result >= FLUSH_BYTES)
+	if (error == 0 && result >= FLUSH_BYTES && io_uring_cq_ready(&thread->ring))
 		error = io_uring_submit(&thread->ring);
 	return error < 0 ? error : 0;
 }
