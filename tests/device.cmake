@@ -6,6 +6,10 @@ target_sources(device_test PRIVATE unit/fake_store.c
 target_include_directories(device_test PRIVATE ${PROJECT_SOURCE_DIR}/swapdev/device
   ${PROJECT_SOURCE_DIR}/include/device ${PROJECT_SOURCE_DIR}/include/store)
 
+folioswap_unit_test(split_test base)
+target_sources(split_test PRIVATE ${PROJECT_SOURCE_DIR}/swapdev/device/split.c)
+target_include_directories(split_test PRIVATE ${PROJECT_SOURCE_DIR}/swapdev/device)
+
 folioswap_unit_test(replay_test stats base)
 target_sources(replay_test PRIVATE unit/fake_store.c
   ${PROJECT_SOURCE_DIR}/swapdev/device/device.c ${PROJECT_SOURCE_DIR}/swapdev/device/split.c ${PROJECT_SOURCE_DIR}/swapdev/device/inflight.c
