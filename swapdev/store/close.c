@@ -15,13 +15,15 @@
 
 #include <string.h>
 
+/* Writers may have stamped it after now_ns was read: then it is not quiet. */
 static bool slot_is_due(const struct store *store, const struct slot *slot, uint64_t now_ns)
 {
+	uint64_t last_write_ns = atomic_load_explicit(&slot->last_write_ns, memory_order_relaxed);
 	uint32_t granules = atomic_load_explicit(&slot->granules, memory_order_relaxed);
 
 	return granules == store->unit_granules || atomic_load_explicit(&store->staging.wanted, memory_order_relaxed) ||
 	       atomic_load_explicit(&store->staging.flush, memory_order_relaxed) ||
-	       now_ns - atomic_load_explicit(&slot->last_write_ns, memory_order_relaxed) >= SLOT_QUIET_NS;
+	       now_ns >= last_write_ns + SLOT_QUIET_NS;
 }
 
 /* Is a better to close than b: complete ones first, then the one longest without a write. */
@@ -45,7 +47,6 @@ static int pick_slot(struct store *store, uint64_t now_ns)
 	for (unsigned i = 0; i < store->image.super->slots; i++) {
 		const struct slot *slot = &staging->slot[i];
 
-		/* Writers may have stamped it after now_ns: not due then, and not long ago either. */
 		if (slot->state != SLOT_OPEN || !slot_is_due(store, slot, now_ns))
 			continue;
 		if (best < 0 || slot_goes_before(store, slot, &staging->slot[best]))
@@ -63,17 +64,15 @@ uint64_t close_next_due_ns(struct store *store, uint64_t now_ns)
 
 	for (unsigned i = 0; i < store->image.super->slots; i++) {
 		const struct slot *slot = &store->staging.slot[i];
-		uint64_t quiet_ns;
+		uint64_t due_ns;
 
 		if (slot->state != SLOT_OPEN)
 			continue;
-		quiet_ns = now_ns - atomic_load_explicit(&slot->last_write_ns, memory_order_relaxed);
-		if ((int64_t)quiet_ns < 0)
-			quiet_ns = 0;
-		if (slot_is_due(store, slot, now_ns) || quiet_ns >= SLOT_QUIET_NS)
+		due_ns = atomic_load_explicit(&slot->last_write_ns, memory_order_relaxed) + SLOT_QUIET_NS;
+		if (slot_is_due(store, slot, now_ns) || due_ns <= now_ns)
 			return 0;
-		if (SLOT_QUIET_NS - quiet_ns < least)
-			least = SLOT_QUIET_NS - quiet_ns;
+		if (due_ns - now_ns < least)
+			least = due_ns - now_ns;
 	}
 	return least;
 }

@@ -212,6 +212,32 @@ static void not_fetched(void **state)
 	stop();
 }
 
+/* The closer reads the clock before it looks at a slot, which may be written to in between: that is not a quiet one. */
+static void written_after_the_look(void **state)
+{
+	struct slot *slot = NULL;
+
+	(void)state;
+	start(2 * MIB, 2);
+	store_hook = NULL;
+	write_stamp((struct range){0, 8}, stamp_make(1, STAMP_TEXT));
+	for (unsigned i = 0; i < run.store->image.super->slots; i++)
+		if (run.store->staging.slot[i].state == SLOT_OPEN)
+			slot = &run.store->staging.slot[i];
+	assert_non_null(slot);
+	slot->last_write_ns = clock_ns() + 1000000000;
+	while (store_step(run.store, false)) {
+	}
+	assert_int_equal(slot->state, SLOT_OPEN);
+	assert_true(close_next_due_ns(run.store, clock_ns()) > 1000000000);
+	slot->last_write_ns = clock_ns() - 1000000000;
+	assert_int_equal(close_next_due_ns(run.store, clock_ns()), 0);
+	assert_true(store_step(run.store, false));
+	assert_int_equal(slot->state, SLOT_FREE);
+	run.closings++;
+	stop();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +245,7 @@ int main(void)
 		cmocka_unit_test(large_units),
 		cmocka_unit_test(appended),
 		cmocka_unit_test(not_fetched),
+		cmocka_unit_test(written_after_the_look),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
