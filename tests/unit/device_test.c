@@ -15,20 +15,13 @@
 #include "clock.h"
 #include "device.h"
 #include "fake_store.h"
+#include "random.h"
 #include "units.h"
 
 #define TIB (1024 * GIB)
 #define RANDOM_REQUESTS 4000
 
 static uint64_t random_state = UINT64_C(0xdecaf);
-
-static uint64_t random_below(uint64_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
-}
 
 struct answer {
 	unsigned calls;
@@ -441,15 +434,15 @@ static void test_random_requests_against_an_array(void **state)
 	assert_non_null(buffer);
 	fixture_init(&fixture, size, 64 * KIB, 2, true);
 	for (unsigned i = 0; i < RANDOM_REQUESTS; i++) {
-		uint64_t first = random_below(size / GRANULE_BYTES);
+		uint64_t first = random_below(&random_state, size / GRANULE_BYTES);
 		uint64_t left = size / GRANULE_BYTES - first;
 		uint64_t offset = first * GRANULE_BYTES;
-		uint64_t length = (1 + random_below(left < 48 ? left : 48)) * GRANULE_BYTES;
-		enum request_op op = (enum request_op)random_below(REQUEST_FLUSH + 1);
+		uint64_t length = (1 + random_below(&random_state, left < 48 ? left : 48)) * GRANULE_BYTES;
+		enum request_op op = (enum request_op)random_below(&random_state, REQUEST_FLUSH + 1);
 
 		if (op == REQUEST_WRITE)
 			for (uint64_t at = 0; at < length; at += 8)
-				memcpy(buffer + at, &(uint64_t){random_below(UINT64_MAX)}, 8);
+				memcpy(buffer + at, &(uint64_t){random_below(&random_state, UINT64_MAX)}, 8);
 		fake_store_forget(fixture.store);
 		assert_int_equal(submit(fixture.device, i % 2, op, offset, length, buffer), 0);
 		if (op == REQUEST_READ)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "random.h"
 #include "split.h"
 #include "units.h"
 
@@ -16,14 +17,6 @@
 static const uint32_t units[] = {64 * KIB, 2 * MIB, 16 * MIB};
 
 static uint64_t random_state = UINT64_C(0xdecaf);
-
-static uint64_t random_below(uint64_t limit)
-{
-	random_state ^= random_state << 13;
-	random_state ^= random_state >> 7;
-	random_state ^= random_state << 17;
-	return random_state % limit;
-}
 
 /* Walks the range granule by granule and lets a piece end where the unit number changes. */
 static void check_split(uint64_t offset, uint64_t length, uint32_t unit)
@@ -57,11 +50,11 @@ static void test_split_random(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < RANDOM_RANGES; i++) {
-		uint32_t unit = units[random_below(3)];
-		uint64_t base = bases[random_below(5)];
-		uint64_t offset = base + random_below(2 * 64 * MIB / GRANULE_BYTES) * GRANULE_BYTES;
-		uint64_t length_max = random_below(4) ? 3 * unit : 64 * KIB;
-		uint64_t length = (1 + random_below(length_max / GRANULE_BYTES)) * GRANULE_BYTES;
+		uint32_t unit = units[random_below(&random_state, 3)];
+		uint64_t base = bases[random_below(&random_state, 5)];
+		uint64_t offset = base + random_below(&random_state, 2 * 64 * MIB / GRANULE_BYTES) * GRANULE_BYTES;
+		uint64_t length_max = random_below(&random_state, 4) ? 3 * unit : 64 * KIB;
+		uint64_t length = (1 + random_below(&random_state, length_max / GRANULE_BYTES)) * GRANULE_BYTES;
 
 		check_split(offset, length, unit);
 	}

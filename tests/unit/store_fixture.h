@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "codec.h"
+#include "random.h"
 #include "store_internal.h"
 #include "units.h"
 
@@ -38,27 +39,6 @@
 #define FIXTURE_WAIT_NS (20 * UINT64_C(1000000000))
 
 /* ---- random numbers: xorshift64*, the state is never 0 ---- */
-
-static inline uint64_t random_next(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * UINT64_C(2685821657736338717);
-}
-
-static inline uint64_t random_seed(uint64_t number)
-{
-	uint64_t state = number * UINT64_C(0x9e3779b97f4a7c15) + 1;
-
-	random_next(&state);
-	return state ? state : 1;
-}
-
-static inline uint64_t random_below(uint64_t *state, uint64_t limit)
-{
-	return (random_next(state) >> 11) % limit;
-}
 
 /* A number from the environment, or the given one: how long, how often. */
 static inline uint64_t fixture_number(const char *name, uint64_t otherwise)
